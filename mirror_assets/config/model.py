@@ -129,9 +129,9 @@ class Config(Sections):
         """Return the access to the Delta table at an address, with the identity of its store."""
         return self.locate(uri).access if self.is_of_catalog(uri) else access_to(uri, self._stores)
 
-    def locate(self, source: str, in_spark: InSpark | None = None) -> Located:
+    def locate(self, source: str, in_spark: InSpark | None = None, *, is_fresh: bool = False) -> Located:
         """Return the location of a source; a catalog's table is resolved by its catalog. Raises as `locate`."""
-        return locate(source, self.catalogs, self._stores, in_spark)
+        return locate(source, self.catalogs, self._stores, in_spark, is_fresh=is_fresh)
 
     @staticmethod
     def is_of_catalog(source: str) -> bool:

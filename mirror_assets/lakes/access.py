@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -44,19 +44,51 @@ class PlainAccess:
 
 
 @dataclass(frozen=True)
+class StagedCommit:
+    """A commit file below `_delta_log/_staged_commits`, as the catalog describes it."""
+
+    name: str
+    bytes: int
+    modified_ms: int
+
+
+@dataclass(frozen=True)
+class CatalogCommits:
+    """The response of a catalog that decides which commits of a table count (Delta's feature `catalogManaged`).
+
+    `latest` is the table's newest version. `staged` are the commit files of the newest versions, without a gap up to
+    `latest`. Earlier versions are published in the log, and so may these be: then the catalog's file counts.
+    """
+
+    latest: int
+    staged: Mapping[int, StagedCommit]
+
+    @property
+    def published(self) -> int:
+        """The newest version that the log has for certain; -1 for none."""
+        return min(self.staged, default=self.latest + 1) - 1
+
+
+@dataclass(frozen=True)
 class Located:
     """A table's address as Spark takes it, and its access by deltalake.
 
-    `table_id` is the id of the table in its catalog, which differs from that in the Delta log.
+    `table_id` is the id of the table in its catalog, which differs from that in the Delta log. `commits` is None for a
+    table whose log alone decides which commits count.
     """
 
     uri: str
     access: Access = field(compare=False)
     table_id: str | None = None
+    commits: CatalogCommits | None = field(default=None, compare=False)
 
 
-Locate = Callable[[], Located]
-"""Asks a catalog for the current address of a table."""
+class Locate(Protocol):
+    """Asks a catalog for the current address of a table, and for its newest commits if the catalog manages them."""
+
+    def __call__(self, *, is_fresh: bool = False) -> Located:
+        """Return the location; `is_fresh`: not from a cache."""
+        ...
 
 
 # deltalake would wait three minutes for an unreachable host; callers retry after a pause.

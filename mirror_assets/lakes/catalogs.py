@@ -19,15 +19,15 @@ import pydantic
 from pydantic import BeforeValidator, Field, model_validator
 from typing_extensions import Self
 
-from mirror_assets.lakes.access import PATIENCE, Located, PlainAccess, StoreAccess, access_to, store_of
+from mirror_assets.lakes.access import PATIENCE, Access, Located, PlainAccess, StoreAccess, access_to, store_of
 from mirror_assets.lakes.errors import (
     CATALOG_LOCATION_UNFIT,
-    CATALOG_MANAGED,
     CATALOG_TABLE_UNFIT,
+    COMMITS_UNFIT,
     CREDENTIALS_NOT_VENDED,
     LOCATION_UNKNOWN,
 )
-from mirror_assets.lakes.lake_store import LakeAddress, Scheme
+from mirror_assets.lakes.lake_store import LakeAddress
 from mirror_assets.lakes.stores import StoreConfig
 from mirror_assets.process import user_cache
 from mirror_assets.settings import Section, Text, Variable, is_uri, local_source
@@ -35,6 +35,7 @@ from mirror_assets.settings import Section, Text, Variable, is_uri, local_source
 if TYPE_CHECKING:
     # It loads a part of Azure's SDK, which a file without catalogs does not need.
     from mirror_assets.lakes.unity import RenewedKeys, UnityClient, VendedKeys
+    from mirror_assets.lakes.unity_delta import ManagedTable, ManagedTables
 
 # The path of Unity Catalog's interface on a server.
 API = "/api/2.1/unity-catalog"
@@ -140,12 +141,16 @@ class CatalogTable:
 
 
 class TableLocation(pydantic.BaseModel):
-    """A table's address, its id in the catalog, and when the catalog was queried, in seconds since 1970."""
+    """A table's address, its id in the catalog, and when the catalog was queried, in seconds since 1970.
+
+    `is_managed`: the catalog has the table's newest commits.
+    """
 
     model_config = pydantic.ConfigDict(frozen=True)
 
     uri: str
     table_id: str | None = None
+    is_managed: bool = False
     said: float
 
     def is_older_than(self, seconds: float) -> bool:
@@ -155,9 +160,13 @@ class TableLocation(pydantic.BaseModel):
 
 @dataclass
 class KnownLocations:
-    """The last known locations; `folder` None: the user's cache. Threads may share it."""
+    """The last known locations; `folder` None: the user's cache. Threads may share it.
+
+    `newest` are the newest versions of tables by their ids, as catalogs that manage them have reported in this process.
+    """
 
     folder: Path | None = None
+    newest: dict[str, int] = field(default_factory=dict)
     _known: dict[str, TableLocation] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -229,21 +238,30 @@ def locate(
     catalogs: Mapping[str, CatalogConfig],
     stores: Iterable[StoreConfig],
     in_spark: InSpark | None = None,
+    *,
+    is_fresh: bool = False,
 ) -> Located:
-    """Return the current location of the table at an address, or of a catalog.
+    """Return the current location of the table at an address, or of a catalog; `is_fresh`: not a cached one.
 
-    For a catalog's table, raises LOCATION_UNKNOWN, CATALOG_MANAGED, and what the catalog's client raises.
+    The commits of a table that its catalog manages are never cached. For a catalog's table, raises LOCATION_UNKNOWN,
+    and what the catalog's client and `ManagedTables` raise.
     """
     named, known = CatalogTable.parse(source), tuple(stores)
     if named is None:
         return Located(source, access_to(source, known))
-    catalog = catalogs[named.catalog]
-    found = _location(named, catalog, in_spark)
-    if not is_uri(found.uri):
-        return Located(found.uri, PlainAccess(found.uri), found.table_id)
-    if catalog.is_vending:
-        return Located(found.uri, _vended(named, catalog, found, known), found.table_id)
-    return Located(found.uri, access_to(found.uri, known), found.table_id)
+    catalog, commits = catalogs[named.catalog], None
+    found = _location(named, catalog, in_spark, is_fresh=is_fresh)
+    if found.is_managed:
+        managed = _managed(named, catalog)
+        if managed is not None:
+            uri, commits = _address(named, managed.location), managed.commits
+            found = found.model_copy(update={"uri": uri, "table_id": managed.table_id})
+        else:
+            found = _location(named, catalog, in_spark, is_fresh=True)
+    access: Access = PlainAccess(found.uri)
+    if is_uri(found.uri):
+        access = _vended(named, catalog, found, known) if catalog.is_vending else access_to(found.uri, known)
+    return Located(found.uri, access, found.table_id, commits)
 
 
 def last_address(source: str, catalogs: Mapping[str, CatalogConfig]) -> str | None:
@@ -267,10 +285,39 @@ def unity_client(label: str, catalog: CatalogConfig) -> UnityClient:
     return UnityClient(label, catalog.url, catalog.known_as(label), catalog.token_variable)
 
 
-def _location(named: CatalogTable, catalog: CatalogConfig, in_spark: InSpark | None) -> TableLocation:
+@cache
+def _managed_tables(client: UnityClient) -> ManagedTables:
+    """Return the managed tables of a catalog, one object for the process."""
+    from mirror_assets.lakes.unity_delta import ManagedTables
+
+    return ManagedTables(client)
+
+
+def _managed(named: CatalogTable, catalog: CatalogConfig) -> ManagedTable | None:
+    """Return the table with its commits; None if its catalog doesn't manage it any more.
+
+    A server with several replicas may answer with an older state than before: it is asked once more. Raises
+    COMMITS_UNFIT if the newest version is older again.
+    """
+    tables, why = _managed_tables(unity_client(named.catalog, catalog)), ""
+    for _ in range(2):
+        found = tables.table(named.table)
+        if found is None:
+            return None
+        latest, before = found.commits.latest, _KNOWN.newest.get(found.table_id, -1)
+        if latest >= before:
+            _KNOWN.newest[found.table_id] = latest
+            return found
+        why = f"up to version {latest}, and has listed version {before} before"
+    raise COMMITS_UNFIT(what=named.table, catalog=named.catalog, why=why)
+
+
+def _location(
+    named: CatalogTable, catalog: CatalogConfig, in_spark: InSpark | None, *, is_fresh: bool
+) -> TableLocation:
     identity = _identity(named, catalog)
     last = _KNOWN.last(identity, named.table)
-    if last is not None and not last.is_older_than(_TRUSTED_SECONDS):
+    if last is not None and not is_fresh and not last.is_older_than(_TRUSTED_SECONDS):
         return last
     if catalog.type is CatalogType.UNITY:
         found = _in_unity(named, catalog)
@@ -287,15 +334,13 @@ def _location(named: CatalogTable, catalog: CatalogConfig, in_spark: InSpark | N
 
 def _in_unity(named: CatalogTable, catalog: CatalogConfig) -> TableLocation:
     table = unity_client(named.catalog, catalog).table(named.table)
-    if table.is_catalog_managed:
-        raise CATALOG_MANAGED(uri=f"{named.table} in the catalog {named.catalog}")
     if not table.is_delta:
         kind = " ".join(filter(None, (table.table_type.lower(), (table.data_source_format or "").lower())))
         raise CATALOG_TABLE_UNFIT(
             what=named.table, catalog=named.catalog, kind=f"a {kind or 'table of unknown format'}"
         )
     uri = _address(named, table.storage_location or "")
-    return TableLocation(uri=uri, table_id=table.table_id, said=time.time())
+    return TableLocation(uri=uri, table_id=table.table_id, is_managed=table.is_catalog_managed, said=time.time())
 
 
 def _address(named: CatalogTable, location: str) -> str:
@@ -318,24 +363,29 @@ def _vended(
     if found.table_id is None or store is None:
         raise CREDENTIALS_NOT_VENDED(what=named.table, catalog=named.catalog, why="the catalog has no id for it")
     client = unity_client(named.catalog, catalog)
-    keys = _renewed(client, named, found.table_id, address.scheme)
+    keys = _renewed(client, named, found.table_id, address, is_managed=found.is_managed)
     return VendedTable(store, address, stores, client, named.table, found.table_id, keys)
 
 
 @cache
-def _renewed(client: UnityClient, named: CatalogTable, table_id: str, scheme: Scheme) -> RenewedKeys:
+def _renewed(
+    client: UnityClient, named: CatalogTable, table_id: str, address: LakeAddress, *, is_managed: bool
+) -> RenewedKeys:
     """Return the keys of a table, one set for the process."""
     from mirror_assets.lakes.unity import RenewedKeys, VendedKeys
 
     def fetch() -> VendedKeys:
-        vended = client.credentials(named.table, table_id)
+        if is_managed:
+            vended = _managed_tables(client).credentials(named.table, table_id, address)
+        else:
+            vended = client.credentials(named.table, table_id)
         keys = VendedKeys.of(vended)
-        if keys is not None and keys.scheme is scheme:
+        if keys is not None and keys.scheme is address.scheme:
             return keys
         if not vended.kinds:
             raise CREDENTIALS_NOT_VENDED(what=named.table, catalog=named.catalog, why="its answer has none")
         kinds = _GOOGLE_UNUSABLE if "gcp_oauth_token" in vended.kinds else ", ".join(vended.kinds)
-        why = f"it vends {kinds}, for a table at {scheme.value}://"
+        why = f"it vends {kinds}, for a table at {address.scheme.value}://"
         raise CREDENTIALS_NOT_VENDED(what=named.table, catalog=named.catalog, why=why)
 
     return RenewedKeys(fetch)

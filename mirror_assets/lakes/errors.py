@@ -54,6 +54,22 @@ CATALOG_REFUSED = ErrorRow(
     "check that `catalogs.{catalog}.url` is that of a Unity Catalog (…/api/2.1/unity-catalog).",
     "mirror-assets doctor --table TABLE --no-spark",
 )
+CATALOG_INCOMPATIBLE = ErrorRow(
+    ErrorCode.CATALOG_REFUSED,
+    SettingError,
+    "A Unity Catalog that doesn't have a version of the Delta API that this client knows.",
+    "{what}: the catalog {catalog} has no version 1 of Unity Catalog's Delta API: {why}.",
+    "update mirror-assets, or the catalog's server.",
+    "mirror-assets doctor --table TABLE --no-spark",
+)
+COMMITS_UNFIT = ErrorRow(
+    ErrorCode.CATALOG_UNAVAILABLE,
+    RetryError,
+    "A catalog whose list of a table's newest commits contradicts itself, or an earlier one.",
+    "{what}: the catalog {catalog} lists the table's commits {why}.",
+    "run again. If the error persists, ask the operator of the catalog: without all commits, nothing is mirrored.",
+    "mirror-assets doctor --table TABLE --no-spark",
+)
 CATALOG_TABLE_UNFIT = ErrorRow(
     ErrorCode.SOURCE_NOT_DELTA,
     SettingError,
@@ -116,10 +132,10 @@ LOCATION_UNKNOWN = ErrorRow(
 CATALOG_MANAGED = ErrorRow(
     ErrorCode.SOURCE_UNFIT,
     SettingError,
-    "A table whose catalog holds its newest commits.",
+    "A table whose newest commits only its catalog has, and whose `source` isn't its name in a Unity Catalog.",
     "{uri} is managed by a catalog: its log doesn't have the newest commits, so it can't be read by its address.",
-    "move its commits back to the log (in Databricks, with Runtime 18.0 or later: `ALTER TABLE … DROP FEATURE "
-    "catalogManaged`), or mirror a copy that no catalog manages.",
+    "name it by its catalog: `source: {{catalog: NAME, table: SCHEMA.TABLE}}`, with `NAME: {{type: unity, url: …}}` "
+    "in `catalogs`.",
     "mirror-assets doctor --table TABLE",
 )
 CREDENTIAL_INCOMPLETE = ErrorRow(

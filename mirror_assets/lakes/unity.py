@@ -36,10 +36,13 @@ from mirror_assets.lakes.errors import (
 from mirror_assets.lakes.lake_store import Scheme
 from mirror_assets.lakes.s3 import KEY, SECRET, TOKEN
 
-# A table whose commits the catalog stores has one of these properties.
-_CATALOG_MANAGED = tuple(
-    f"delta.feature.{name}" for name in ("catalogManaged", "catalogOwned", "catalogOwned-preview", "coordinatedCommits")
-)
+# A table whose newest commits the catalog has, has one of these properties.
+_CATALOG_MANAGED = tuple(f"delta.feature.{name}" for name in ("catalogManaged", "catalogOwned", "catalogOwned-preview"))
+
+
+def has_managed_commits(properties: Mapping[str, str] | None) -> bool:
+    """Whether the catalog, not the log, determines which commits of a table with these properties count."""
+    return any((properties or {}).get(name) == "supported" for name in _CATALOG_MANAGED)
 
 
 class _Answer(BaseModel):
@@ -83,8 +86,7 @@ class UnityTable(_Answer):
     @property
     def is_catalog_managed(self) -> bool:
         """Whether the catalog, not the log, determines which commits count."""
-        properties = self.properties or {}
-        return any(properties.get(name) == "supported" for name in _CATALOG_MANAGED)
+        return has_managed_commits(self.properties)
 
 
 class AwsKeys(_Answer):
@@ -185,11 +187,19 @@ class UnityPage(_Answer):
     next_page_token: str | None = None
 
 
+class DeltaErrorBody(_Answer):
+    """The error in a response of the Delta API."""
+
+    type: str = ""
+    message: str = ""
+
+
 class UnityErrorBody(_Answer):
-    """The body of an error response."""
+    """The body of an error response, of the table API or the Delta API."""
 
     error_code: str = ""
     message: str = ""
+    error: DeltaErrorBody = DeltaErrorBody()
 
 
 _TRIES, _SECONDS, _CONNECT_SECONDS = 3, 60, 10
@@ -208,7 +218,7 @@ class UnityClient:
         self, label: str, server: str, catalog: str, token_variable: str | None = None, tries: int = _TRIES
     ) -> None:
         """Name the catalog as mirror.yaml does (`label`) and as the server does; nothing is requested yet."""
-        self.label, self.server, self.catalog, self._base = label, server, catalog, server + API
+        self.label, self.server, self.catalog, self.base = label, server, catalog, server + API
         self.token_variable, self._tries = token_variable, tries
 
     def token(self, environment: Mapping[str, str] = os.environ) -> str | None:
@@ -223,13 +233,13 @@ class UnityClient:
     def table(self, name: str) -> UnityTable:
         """Return the table `schema.table`."""
         path = f"/tables/{quote(f'{self.catalog}.{name}', safe='')}"
-        return self._answer(UnityTable, HttpRequest("GET", self._base + path), name)
+        return self.answer(UnityTable, HttpRequest("GET", self.base + path), name)
 
     def credentials(self, name: str, table_id: str) -> TemporaryCredentials:
         """Return credentials to read the table, new ones at each call. Also raises CREDENTIALS_NOT_VENDED."""
         body = {"table_id": table_id, "operation": "READ"}
-        request = HttpRequest("POST", f"{self._base}/temporary-table-credentials", json=body)
-        return self._answer(TemporaryCredentials, request, name, CREDENTIALS_NOT_VENDED)
+        request = HttpRequest("POST", f"{self.base}/temporary-table-credentials", json=body)
+        return self.answer(TemporaryCredentials, request, name, CREDENTIALS_NOT_VENDED)
 
     def schemas(self) -> Iterator[str]:
         """Yield the names of the catalog's schemas."""
@@ -245,7 +255,7 @@ class UnityClient:
     def _pages(self, path: str, what: str, **query: str) -> Iterator[UnityPage]:
         seen: set[str] = set()
         while True:
-            page = self._answer(UnityPage, HttpRequest("GET", f"{self._base}{path}?{urlencode(query)}"), what)
+            page = self.answer(UnityPage, HttpRequest("GET", f"{self.base}{path}?{urlencode(query)}"), what)
             yield page
             token = page.next_page_token
             if not token or token in seen:
@@ -253,7 +263,7 @@ class UnityClient:
             seen.add(token)
             query["page_token"] = token
 
-    def _answer(
+    def answer(
         self, model: type[_Model], request: HttpRequest, what: str, refused: _Refused = CATALOG_REFUSED
     ) -> _Model:
         """Send the request and return its answer; `refused` is the error for a refusal without another meaning."""
@@ -304,4 +314,5 @@ def _reason(error: HttpResponseError) -> str:
         body = UnityErrorBody.model_validate_json(error.response.text() if error.response else "")
     except (pydantic.ValidationError, ValueError):
         body = UnityErrorBody()
-    return f"{body.error_code or error.status_code}: {first_line(body.message or error.reason or '')}"
+    code = body.error_code or body.error.type or error.status_code
+    return f"{code}: {first_line(body.message or body.error.message or error.reason or '')}"

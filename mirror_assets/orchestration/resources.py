@@ -36,6 +36,7 @@ from mirror_assets.orchestration.translator import AssetKind
 from mirror_assets.pipeline.project import Project, open_mirror, source_log
 from mirror_assets.pipeline.spark_sessions import Session, SparkSettings, no_spark, reporting_start
 from mirror_assets.source.delta_rs import load_table
+from mirror_assets.source.errors import SOURCE_UNSUPPORTED
 from mirror_assets.zones import Store
 from mirror_assets.zones.landing_zone import LandingZoneConfig, Zone
 
@@ -165,7 +166,11 @@ class TableInputs(dg.IOManager):
     def _access(self, kind: AssetKind, table: TableName) -> Access:
         config = self._assets.config
         if kind == AssetKind.SOURCE:
-            return source_log(config, config.table(table)).access
+            log = source_log(config, config.table(table))
+            if log.is_managed:
+                step = "load the asset of its mirror, or read the table by its catalog."
+                raise SOURCE_UNSUPPORTED(uri=log.uri, why="commits that only its catalog has", next_step=step)
+            return log.access
         made = assets_of_features(config, config.table(table)).get(kind.value)
         if made is not None:
             return config.access(made.uri)

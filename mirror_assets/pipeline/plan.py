@@ -179,6 +179,7 @@ def plan_table(
         return _first_plan(context, state, boundaries, bounds)
     position = position_after(manifest)
     if manifest.loading is not None:
+        context.log.require_landed(state, manifest.loading.key.last, manifest.source_table_id)
         return replace(plan_rest(context, manifest, manifest.loading), state=state)
     if bounds is not None and _is_over(context, bounds, manifest.covered, state):
         return TablePlan(state, manifest, position, (), None)

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from mirror_assets.config.setting_values import Changes, OnDropColumn
 from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.errors import MirrorError
-from mirror_assets.lakes.errors import SOURCE_UNAVAILABLE
 from mirror_assets.landing.format import Manifest, SliceKind, SliceRecord
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.source_check import changed_expressions, table_columns, table_projection
@@ -138,9 +137,7 @@ def plan_changes(
     dropped = dropped_columns(table, base)
     if isinstance(dropped, Break):
         return Plan((), dropped)
-    if tip.version < base.covered and tip.table_id == base.table_id and log.has_commit(base.covered):
-        why = f"it says that version {tip.version} is the newest, and commit {base.covered} is in the log"
-        raise SOURCE_UNAVAILABLE(uri=context.log.uri, why=why)
+    log.require_landed(tip, base.covered, base.table_id)
     end = tip.version if last is None else min(last, tip.version)
     is_tracked = table.changes is Changes.ROW_TRACKING
     if is_tracked and not base.is_planned and not log.state(base.covered).metadata.row_tracking:

@@ -120,9 +120,10 @@ def comparable(
     changed = changed_expressions(context.table, table_columns(context.table, schema), landed, manifest.where)
     if changed and not by_new_settings:
         return Reconciliation(str(context.name), ReconcileState.OUTDATED, manifest.covered, reason=changed)
+    source = context.log.locate_again()
     return ReconcileRequest(
         table=str(context.name),
-        source=context.source,
+        source=spark_path(source.uri),
         source_id=manifest.source_table_id,
         version=manifest.covered,
         keys=manifest.keys,
@@ -132,6 +133,7 @@ def comparable(
         since=first_landed(context.store, context.name, manifest),
         compared=_compared(manifest),
         projection=table_projection(context.config, context.table, schema),
+        managed=source if source.commits else None,
     )
 
 

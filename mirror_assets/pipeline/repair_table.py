@@ -17,7 +17,6 @@ from mirror_assets.encode.counted import Counted
 from mirror_assets.encode.repair import MARKERS, RepairChanges, RepairSlice, encode_repair, repair_changes
 from mirror_assets.encode.scan_reader import read_scan
 from mirror_assets.errors import MirrorError
-from mirror_assets.lakes.errors import SOURCE_UNAVAILABLE
 from mirror_assets.landing.format import Manifest, Receipt, SliceRecord
 from mirror_assets.landing.receipt import receipt_metadata
 from mirror_assets.landing.recover import recover
@@ -42,7 +41,7 @@ from mirror_assets.source.planner import PlannedSlice, snapshot_slice
 from mirror_assets.source.scan_builder import scan_version
 from mirror_assets.source.schema import LandedColumn
 from mirror_assets.verify.differing_rows import BUCKETS, differing_rows
-from mirror_assets.verify.reconcile import all_totals, opened
+from mirror_assets.verify.reconcile import OpenedTables, all_totals, opened
 from mirror_assets.verify.reconciliation import ReconcileRequest, ReconcileState, Reconciliation
 
 _EARLY = {
@@ -55,7 +54,7 @@ _EARLY = {
 class Repair:
     """A table's source at its newest version, compared with its mirror after all generations of the manifest.
 
-    `differs`: some rows do. `where` is the fingerprint of the condition for rows.
+    `differs`: some rows do. `where` is the fingerprint of the condition for rows. `read` is what the slice reads.
     """
 
     state: SourceState
@@ -64,6 +63,7 @@ class Repair:
     slice: RepairSlice
     differs: bool
     where: str | None
+    read: OpenedTables
 
     @property
     def is_needed(self) -> bool:
@@ -83,10 +83,7 @@ def plan_repair(context: TableContext, mirror: Mirror, report: Callable[[str], N
     request = comparable(context, mirror, by_new_settings=True)
     if manifest is None or isinstance(request, Reconciliation):
         raise _not_comparable(context, request)
-    is_same, covered = state.table_id == manifest.source_table_id, manifest.covered
-    if state.version < covered and is_same and context.log.has_commit(covered):
-        why = f"it says that version {state.version} is the newest, and commit {covered} is in the log"
-        raise SOURCE_UNAVAILABLE(uri=context.log.uri, why=why)
+    context.log.require_landed(state, manifest.covered, manifest.source_table_id)
     columns = table_columns(context.table, state.schema)
     _require_repairable(context, manifest, request, columns, state.version)
     check_source(context.config, context.table, state)
@@ -115,7 +112,8 @@ def plan_repair(context: TableContext, mirror: Mirror, report: Callable[[str], N
         columns=columns,
         parts=max(1, parts),
     )
-    return Repair(state, manifest, planned, slice_, bool(totals.differing), condition_fingerprint(context.table))
+    where = condition_fingerprint(context.table)
+    return Repair(state, manifest, planned, slice_, bool(totals.differing), where, read)
 
 
 def count_repair(repair: Repair) -> RepairChanges:

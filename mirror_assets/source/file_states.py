@@ -77,7 +77,7 @@ class FileStates:
 
         @cache
         def earlier() -> Mapping[str, LiveFile]:
-            fresh = DeltaLog(log.uri, log.access)
+            fresh = log.reopened()
             touched = {file.path for _, actions in commits for file in actions.removed}
             touched |= {file.path for _, actions in commits for file in actions.added}
             snapshot = next(fresh.snapshots([version], touched))

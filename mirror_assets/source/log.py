@@ -11,8 +11,8 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from mirror_assets.errors import MirrorError, SettingError
-from mirror_assets.lakes.access import Access, Locate, Located, PlainAccess
-from mirror_assets.lakes.errors import SOURCE_UNAVAILABLE, SourceUnreadable
+from mirror_assets.lakes.access import Access, CatalogCommits, Locate, Located, PlainAccess
+from mirror_assets.lakes.errors import CATALOG_MANAGED, SOURCE_UNAVAILABLE, SourceUnreadable
 from mirror_assets.source.actions import Actions, LiveFile, LoggedFile, Metadata
 from mirror_assets.source.commit_reader import CommitReader, not_of_delta
 from mirror_assets.source.commits import Commit, SourceState, commit_digest, describe, with_column_ids
@@ -86,13 +86,21 @@ class DeltaLog:
         """Name the table and how to access it. Nothing is read yet.
 
         `locate` asks a catalog for the table's address, each time before the newest version is read. Until the next
-        time, everything is read at that address, also by Spark, so a plan and its slices are of one table.
+        time, everything is read at that address, also by Spark, so a plan and its slices are of one table. The same is
+        true of the commits of a table that its catalog manages.
         """
         self._locate = locate
         self._place = Located(uri, access or PlainAccess(uri)) if locate is None else None
         self._opened: tuple[Located, SourceFiles] | None = None
         self._known = _Known()
         self._live_paths: LivePaths | None = None
+
+    @classmethod
+    def at(cls, place: Located) -> DeltaLog:
+        """Return the log of a table by a response of its catalog."""
+        made = cls(place.uri, place.access)
+        made._place = place
+        return made
 
     @property
     def uri(self) -> str:
@@ -107,10 +115,31 @@ class DeltaLog:
     @property
     def files(self) -> SourceFiles:
         """Opens the table's files."""
-        place = self._located
-        if self._opened is None or self._opened[0] is not place:
-            self._opened = (place, SourceFiles(place.uri, place.access))
-        return self._opened[1]
+        place, opened = self._located, self._opened
+        if opened is None or opened[0] is not place:
+            # Another response of a catalog about the same table: its connections stay open.
+            files = opened[1] if opened and opened[0] == place else SourceFiles(place.uri, place.access)
+            opened = self._opened = place, files.by(place.commits)
+        return opened[1]
+
+    @property
+    def commits_of_catalog(self) -> CatalogCommits | None:
+        """The commits of the catalog that manages the table, by its last response; None if the log alone has them."""
+        return self._located.commits
+
+    @property
+    def is_managed(self) -> bool:
+        """Whether a catalog decides which commits count."""
+        return self.commits_of_catalog is not None
+
+    def locate_again(self) -> Located:
+        """Ask the catalog, and return the table's address and commits, by which everything is read from now on."""
+        self._relocate()
+        return self._located
+
+    def reopened(self) -> DeltaLog:
+        """Return the log of the same table, by the last response of its catalog, with nothing read yet."""
+        return DeltaLog.at(self._located)
 
     def state(self, version: int | None = None) -> SourceState:
         """Return the source at its newest version, or at `version`.
@@ -118,16 +147,29 @@ class DeltaLog:
         Raises LogGap if a required commit is missing, and SOURCE_UNAVAILABLE if the newest one isn't written
         completely.
         """
-        if version is None:
-            self._relocate()
+        if version is not None:
+            return self._state(version)
+        self._relocate()
         try:
-            state = self._state_by_deltalake(version)
+            return self._state()
+        except CATALOG_MANAGED.error:
+            # Its catalog may manage it since the location was cached.
+            self._relocate(is_fresh=True)
+            if not self.is_managed:
+                raise
+            return self._state()
+
+    def _state(self, version: int | None = None) -> SourceState:
+        try:
+            state = self._state_by_replay(version) if self.is_managed else self._state_by_deltalake(version)
         except SourceUnreadable as error:
+            if self.is_managed:
+                raise
             newest = self.files.log().newest if version is None and isinstance(error.__cause__, DeltaError) else None
             if newest is not None:
                 self._commit_reader.info(newest, is_newest=True)
             state = self._state_by_replay(version, error)
-        require_readable(self.uri, state.protocol)
+        require_readable(self.uri, state.protocol, is_managed=self.is_managed)
         require_readable_columns(self.uri, state.metadata)
         require_whole_log(self.uri, state.metadata)
         return state
@@ -138,15 +180,25 @@ class DeltaLog:
         Chunks are counted in them, so they are those that scans read. delta-rs lacks a file that a commit removes and
         adds again.
         """
-        return DeltaLog(self.uri, self.access).snapshot(version).files
+        return self.reopened().snapshot(version).files
 
     def has_commit(self, version: int) -> bool:
-        """Whether the commit is in the log."""
+        """Whether the commit is in the log. Raises SOURCE_UNAVAILABLE for one that its catalog doesn't know."""
         try:
             self._commit_reader.data(version)
         except LogGap:
             return False
         return True
+
+    def require_landed(self, tip: SourceState, version: int, table_id: str | None) -> None:
+        """Raise SOURCE_UNAVAILABLE if the newest version of the same table is older than one that has landed.
+
+        Its store may list less than it holds, and its catalog may answer with an older state. Another table's log, and
+        one that was rolled back, may end before.
+        """
+        if tip.version < version and tip.table_id == table_id and self.has_commit(version):
+            why = f"it says that version {tip.version} is the newest, and commit {version} is in the log"
+            raise SOURCE_UNAVAILABLE(uri=self.uri, why=why)
 
     def commits(
         self, first: int, last: int, *, with_files: bool = False, after: str | None = None
@@ -166,7 +218,7 @@ class DeltaLog:
             data = self._commit_reader.data(version)
             actions = self._commit_reader.parsed(version, data)
             if actions.protocol is not None:
-                require_readable(self.uri, actions.protocol)
+                require_readable(self.uri, actions.protocol, is_managed=self.is_managed)
             written, footer_rows = self._commit_reader.time_ms(version, actions.info), self.files.rows_in_footer
             digest = commit_digest(data)
             return describe(version, actions, written, footer_rows, with_files=with_files, digest=digest)
@@ -203,14 +255,17 @@ class DeltaLog:
         kept = self._live_paths
         if kept is not None and kept.version == version and kept.metadata.table_id == table_id:
             return kept
-        try:
-            with translated(self.uri):
-                table = self._open(version)
-                paths = live_paths(table, self._commit_reader)
-                return LivePaths.of(version, metadata_of(table), protocol_of(table), paths)
-        except SourceUnreadable as error:
-            found = self._replayed(version, error)
-            return LivePaths.of(version, found.metadata, found.protocol, [file.key for file in found.files])
+        refusal: SourceUnreadable | None = None
+        if not self.is_managed:
+            try:
+                with translated(self.uri):
+                    table = self._open(version)
+                    paths = live_paths(table, self._commit_reader)
+                    return LivePaths.of(version, metadata_of(table), protocol_of(table), paths)
+            except SourceUnreadable as error:
+                refusal = error
+        found = self._replayed(version, refusal)
+        return LivePaths.of(version, found.metadata, found.protocol, [file.key for file in found.files])
 
     def keep_live_paths(self, live: LivePaths) -> None:
         """Keep the live files of a version: the next slice begins with them."""
@@ -257,10 +312,13 @@ class DeltaLog:
         """Whether nothing was committed since the mark, and the table is the same one, without opening it.
 
         A log of few files is listed. In a longer one, two files are checked, so that the cost doesn't grow with the
-        log; a newer commit after a missing one is overlooked then.
+        log; a newer commit after a missing one is overlooked then. A catalog that manages the table knows its newest
+        version.
         """
         if self._relocate():
             return False
+        if self.commits_of_catalog is not None:
+            return self.commits_of_catalog.latest == mark.version
         if mark.log_files > _SHORT_LOG:
             return self.files.is_tip(mark)
         found = self.tip_mark(mark.version)
@@ -268,6 +326,9 @@ class DeltaLog:
 
     def has_next(self, mark: TipMark) -> bool:
         """Whether the commit after the mark exists: one request, which detects neither a gap nor another table."""
+        if self.is_managed:
+            self._relocate()
+            return self.commits_of_catalog is None or self.commits_of_catalog.latest > mark.version
         return self.files.commit(mark.version + 1) is not None
 
     def newest(self) -> int:
@@ -298,11 +359,11 @@ class DeltaLog:
 
         `among`: the files at these paths are enough; others may be missing.
         """
-        replay, have = Replay(self.uri), None
+        replay, have = Replay(self.uri, is_managed=self.is_managed), None
         for version in sorted(set(versions)):
             steps, read = self._read_steps(version, have, among)
             if steps and steps[0].first == 0:
-                replay = Replay(self.uri)
+                replay = Replay(self.uri, is_managed=self.is_managed)
             for actions in read:
                 replay.apply(actions)
             have = version
@@ -352,13 +413,17 @@ class DeltaLog:
         assert place is not None  # noqa: S101 just located
         return place
 
-    def _relocate(self) -> bool:
-        """Ask the catalog for the table's address; return whether it has changed since the last time."""
+    def _relocate(self, *, is_fresh: bool = False) -> bool:
+        """Ask the catalog for the table's address and commits; return whether the address has changed.
+
+        Files that were read for the history of the same table are retained.
+        """
         if self._locate is None:
             return False
-        before, found = self._place, self._locate()
+        before, found = self._place, self._locate(is_fresh=is_fresh)
         if found != before:
-            self._place, self._known, self._live_paths = found, _Known(), None
+            self._known, self._live_paths = _Known(), None
+        self._place = found
         return before is not None and found != before
 
     @property
@@ -412,7 +477,7 @@ class DeltaLog:
         written = self._commit_reader.time_ms(found, info)
         return SourceState(self.uri, found, written, metadata, protocol, files, size, rows, stored_rows, digest)
 
-    def _state_by_replay(self, version: int | None, refusal: SourceUnreadable) -> SourceState:
+    def _state_by_replay(self, version: int | None, refusal: SourceUnreadable | None = None) -> SourceState:
         snapshot = self._replayed(version, refusal)
         found, live = snapshot.version, snapshot.files
         stored = [file.rows for file in live]
@@ -423,16 +488,18 @@ class DeltaLog:
         written, of_table = self._commit_reader.time_ms(found, info), (snapshot.metadata, snapshot.protocol)
         return SourceState(self.uri, found, written, *of_table, len(live), size, rows, stored_rows, digest)
 
-    def _replayed(self, version: int | None, refusal: SourceUnreadable) -> Snapshot:
-        """Return a version of which deltalake refuses the log, read by this reader, which ignores optional fields.
+    def _replayed(self, version: int | None, refusal: SourceUnreadable | None = None) -> Snapshot:
+        """Return a version, read by this reader, which ignores optional fields.
 
-        Raises the refusal if it is a store's.
+        deltalake refuses its log, or can't know the commits of its catalog. Raises the refusal if it is a store's.
         """
-        if not isinstance(refusal.__cause__, DeltaError):
+        if refusal is not None and not isinstance(refusal.__cause__, DeltaError):
             raise refusal
         try:
-            snapshot = DeltaLog(self.uri, self.access).snapshot(version)
+            snapshot = self.reopened().snapshot(version)
         except SourceNotDelta:
+            if refusal is None:
+                raise
             raise refusal from refusal.__cause__
         if not snapshot.metadata.columns:
             raise NO_COLUMNS(uri=self.uri)

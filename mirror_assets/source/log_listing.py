@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 
@@ -18,6 +18,7 @@ _COMPACTED = re.compile(r"(\d{20})\.(\d{20})\.compacted\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10})|\.[0-9a-fA-F-]{36})?\.(?:parquet|json)")
 # Also an incomplete or unreadable one.
 _ANY_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\..+")
+_VERSION = re.compile(r"(?:\d{20}\.)?(\d{20})\.")
 # From this many commits on, reading a checkpoint is faster than reading the commits.
 _NEAR = 100
 
@@ -48,9 +49,13 @@ class TipMark:
 
 @dataclass(frozen=True)
 class LogListing:
-    """The files in a log's folder, in any order, without those in subfolders, as in Delta."""
+    """The files in a log's folder, in any order, without those in subfolders, as in Delta.
+
+    `staged` are the commits of a catalog, by version: they count, also where the log has a file of that version.
+    """
 
     files: Sequence[FileInfo]
+    staged: Mapping[int, FileInfo] = field(default_factory=dict)
 
     @property
     def newest(self) -> int | None:
@@ -75,7 +80,15 @@ class LogListing:
 
     def without(self, paths: Collection[str]) -> LogListing:
         """Return the listing without these files."""
-        return LogListing([file for file in self.files if file.path not in paths])
+        return replace(self, files=[file for file in self.files if file.path not in paths])
+
+    def up_to(self, version: int) -> LogListing:
+        """Return the listing without files of later versions."""
+        return replace(self, files=[file for file in self.files if _version(file) <= version])
+
+    def reaches(self, version: int) -> bool:
+        """Whether the version's commit exists, or a checkpoint of it."""
+        return version in self._commit_files or version in self._checkpoints
 
     def unbroken(self) -> dict[int, int]:
         """Return those of `written` from which every commit up to the newest exists."""
@@ -123,7 +136,7 @@ class LogListing:
     @cached_property
     def _commit_files(self) -> dict[int, FileInfo]:
         found = ((_COMMIT.fullmatch(file.base_name), file) for file in self.files)
-        return {int(match[1]): file for match, file in found if match}
+        return {int(match[1]): file for match, file in found if match} | dict(self.staged)
 
     @cached_property
     def _checkpoints(self) -> dict[int, LogStep]:
@@ -166,6 +179,12 @@ class LogListing:
             if step is not None:
                 reached[version] = step
         return reached
+
+
+def _version(file: FileInfo) -> int:
+    """Return the last version in a file of the log; -1 for another file."""
+    found = _VERSION.match(file.base_name)
+    return int(found[1]) if found else -1
 
 
 def written_ms(file: FileInfo) -> int:

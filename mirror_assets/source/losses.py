@@ -45,7 +45,7 @@ def proved(table: str, source: DeltaLog, read: SourceRead, error: MirrorError) -
         source.has_commit(read.last)
     if not isinstance(error, FILE_UNFOUND.error):
         return error
-    log, message = DeltaLog(source.uri, source.access), error.facts["why"]
+    log, message = source.reopened(), error.facts["why"]
     texts = f"{message}\n{unquote(message)}"
     try:
         found = next((one for one in _files(log, read) if _names(texts, log.uri, one[0])), None)

@@ -22,10 +22,13 @@ _READER_VERSION = 3
 _CATALOG = frozenset({"catalogManaged", "catalogOwned"})
 
 
-def require_readable(uri: str, protocol: Protocol) -> None:
-    """Raise CATALOG_MANAGED, or SOURCE_UNSUPPORTED for a reader version or feature that is not supported."""
+def require_readable(uri: str, protocol: Protocol, *, is_managed: bool = False) -> None:
+    """Raise CATALOG_MANAGED, or SOURCE_UNSUPPORTED for a reader version or feature that is not supported.
+
+    `is_managed`: the table's catalog was asked for its commits.
+    """
     features = sorted(protocol.reader_features)
-    if any(feature.removesuffix("-preview") in _CATALOG for feature in features):
+    if not is_managed and any(feature.removesuffix("-preview") in _CATALOG for feature in features):
         raise CATALOG_MANAGED(uri=uri)
     if protocol.reader > _READER_VERSION:
         raise SOURCE_UNSUPPORTED(uri=uri, why=f"reader version {protocol.reader} of Delta's protocol")
@@ -70,9 +73,9 @@ class LoggedCommit:
 class Replay:
     """The state of a table, to which the actions of one version after another are applied."""
 
-    def __init__(self, uri: str) -> None:
-        """Start before the first version."""
-        self._uri = uri
+    def __init__(self, uri: str, *, is_managed: bool = False) -> None:
+        """Start before the first version; `is_managed` as in `require_readable`."""
+        self._uri, self._is_managed = uri, is_managed
         self._files: dict[_Key, LiveFile] = {}
         self._tombstones: dict[_Key, Tombstone] = {}
         self._metadata: Metadata | None = None
@@ -105,7 +108,7 @@ class Replay:
         """
         if self._protocol is None:
             raise SOURCE_UNREADABLE(uri=self._uri, why="its log has no protocol action")
-        require_readable(self._uri, self._protocol)
+        require_readable(self._uri, self._protocol, is_managed=self._is_managed)
         require_readable_columns(self._uri, self.metadata)
         return Snapshot(
             uri=self._uri,

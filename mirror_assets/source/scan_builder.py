@@ -39,7 +39,7 @@ def scan_version(log: DeltaLog, version: int, part: VersionPart = VersionPart())
 
     Raises LogGap, and SOURCE_UNAVAILABLE if the version is not the one that the part was planned for.
     """
-    fresh = DeltaLog(log.uri, log.access)
+    fresh = log.reopened()
     snapshot = next(fresh.snapshots([version]))
     _require_same_table(log, version, snapshot.metadata.table_id, part.table_id)
     if part.files not in (None, len(snapshot.files)):
@@ -117,7 +117,7 @@ class _History:
         metadata = [actions.metadata for _, actions in self.commits if actions.metadata]
         protocols = [actions.protocol for _, actions in self.commits if actions.protocol]
         for protocol in (*([base.protocol] if base else []), *protocols):
-            require_readable(log.uri, protocol)
+            require_readable(log.uri, protocol, is_managed=log.is_managed)
         self.metadata = metadata[-1] if metadata else self.states.metadata
         require_readable_columns(log.uri, self.metadata)
         self._protocol: Protocol | None = protocols[-1] if protocols else base.protocol if base else None

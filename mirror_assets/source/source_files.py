@@ -18,7 +18,8 @@ from deltalake.fs import DeltaStorageHandler
 from pyarrow import NativeFile
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType, LocalFileSystem, PyFileSystem, SubTreeFileSystem
 
-from mirror_assets.lakes.access import Access
+from mirror_assets.lakes.access import Access, CatalogCommits
+from mirror_assets.lakes.errors import SOURCE_UNAVAILABLE
 from mirror_assets.lakes.object_store import SCHEMES as OBJECT_STORES
 from mirror_assets.lakes.object_store import ObjectStoreFiles
 from mirror_assets.source.actions import LoggedFile
@@ -26,7 +27,7 @@ from mirror_assets.source.log_listing import LogListing, TipMark, written_ms
 from mirror_assets.source.log_paths import TablePaths, has_scheme, is_absolute, local_folder
 from mirror_assets.source.read_errors import translated
 
-_LOG = "_delta_log"
+_LOG, _STAGED = "_delta_log", "_staged_commits"
 # Files of a log are small, so reading them remotely is mostly latency.
 _THREADS = 16
 _Given = TypeVar("_Given")
@@ -37,6 +38,38 @@ _PLACE = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://[^/]*)/(.*)", re.DOTALL)
 def commit_path(version: int) -> str:
     """Return the path of the version's commit file, in the table's folder."""
     return f"{_LOG}/{version:020d}.json"
+
+
+@dataclass(frozen=True)
+class CommitFiles:
+    """Decides which file is a version's commit, and which version is the newest: by the log alone, or by a catalog."""
+
+    commits: CatalogCommits | None = None
+
+    def path(self, version: int) -> str:
+        """Return the path of the version's commit file, in the table's folder."""
+        staged = self.commits.staged.get(version) if self.commits else None
+        return commit_path(version) if staged is None else f"{_LOG}/{_STAGED}/{staged.name}"
+
+    def published(self, path: str) -> str | None:
+        """Return the path at which a staged commit may be published since; None for another file.
+
+        A catalog may delete a staged file once its commit is published.
+        """
+        folder, _, name = path.rpartition("/")
+        if self.commits is None or folder != f"{_LOG}/{_STAGED}":
+            return None
+        return next((commit_path(at) for at, staged in self.commits.staged.items() if staged.name == name), None)
+
+    def listing(self, files: list[FileInfo]) -> LogListing:
+        """Return the listing of a log's folder, whose files are given, with the catalog's commits."""
+        if self.commits is None:
+            return LogListing(files)
+        staged = {
+            version: FileInfo(self.path(version), FileType.File, size=one.bytes, mtime_ns=one.modified_ms * 1_000_000)
+            for version, one in self.commits.staged.items()
+        }
+        return LogListing(files, staged).up_to(self.commits.latest)
 
 
 @dataclass(frozen=True)
@@ -89,8 +122,14 @@ class SourceFiles:
 
     def __init__(self, uri: str, access: Access) -> None:
         """Name the table, and how to access it; nothing is read yet."""
-        self._uri, self._access = uri, access
+        self._uri, self._access, self._commits = uri, access, CommitFiles()
         self._opened: tuple[Mapping[str, str], FileSystem] | None = None
+
+    def by(self, commits: CatalogCommits | None) -> SourceFiles:
+        """Return the same files, of which the catalog's commits count; None: those of the log."""
+        made = SourceFiles(self._uri, self._access)
+        made._commits, made._opened = CommitFiles(commits), self._opened
+        return made
 
     @cached_property
     def paths(self) -> TablePaths:
@@ -143,6 +182,15 @@ class SourceFiles:
 
         The caller closes it. Raises FileNotFoundError when it does not exist.
         """
+        published = self._commits.published(path)
+        if published is None:
+            return self._open(path)
+        try:
+            return self._open(path)
+        except FileNotFoundError:
+            return self._open(published)
+
+    def _open(self, path: str) -> NativeFile:
         with translated(self._uri, self._listed_log):
             place = _PLACE.fullmatch(path)
             if place is None:
@@ -157,17 +205,48 @@ class SourceFiles:
         return _shared(access.uri, tuple(access.storage_options().items()))
 
     def log(self) -> LogListing:
-        """List the log's folder, also files in it that can't be opened; nothing if the folder does not exist."""
+        """List the log's folder, also files in it that can't be opened; nothing if the folder does not exist.
+
+        Raises SOURCE_UNAVAILABLE if the log lacks the newest commit that its catalog reports as published.
+        """
         with translated(self._uri):
-            return LogListing(self._listed_log())
+            found = self._commits.listing(self._listed_log())
+        commits = self._commits.commits
+        if commits is not None and commits.published >= 0 and not found.reaches(commits.published):
+            raise SOURCE_UNAVAILABLE(
+                uri=self._uri,
+                why=f"its catalog says that commit {commits.published} is published, and its log lacks it",
+            )
+        return found
 
     def _listed_log(self) -> list[FileInfo]:
         found: list[FileInfo] = self._system.get_file_info(FileSelector(_LOG, allow_not_found=True))
         return found
 
     def commit(self, version: int) -> bytes | None:
-        """Read the commit file of the version; None when it is not in the log."""
-        return self._read(commit_path(version))
+        """Read the commit file of the version; None when it is not in the log.
+
+        Raises SOURCE_UNAVAILABLE for a version that the table's catalog doesn't know, even if the log has its file, and
+        for a staged commit that is neither where the catalog says nor published. Neither is a gap in the log: a catalog
+        may answer with an older state than before.
+        """
+        commits, path = self._commits.commits, self._commits.path(version)
+        if commits is not None and version > commits.latest:
+            raise SOURCE_UNAVAILABLE(
+                uri=self._uri,
+                why=f"its catalog says that version {commits.latest} is the newest, and version {version} is needed",
+                next_step="run again. If the error persists, the catalog has lost commits: rebuild the table's mirror.",
+            )
+        data, published = self._read(path), self._commits.published(path)
+        if data is None and published is not None:
+            data = self._read(published)
+            if data is None:
+                raise SOURCE_UNAVAILABLE(
+                    uri=self._uri,
+                    why=f"its catalog names {path} for commit {version}, and the file is missing",
+                    next_step="run again. If the error persists, the commit is lost: restore the file.",
+                )
+        return data
 
     def checksum(self, version: int) -> bytes | None:
         """Read the version's checksum file; None without one: writers may leave it out."""
@@ -175,6 +254,9 @@ class SourceFiles:
 
     def modified_ms(self, version: int) -> int:
         """Return when the commit file was written, in ms since 1970."""
+        commits = self._commits.commits
+        if commits is not None and version in commits.staged:
+            return commits.staged[version].modified_ms
         with translated(self._uri):
             return written_ms(self._system.get_file_info(commit_path(version)))
 

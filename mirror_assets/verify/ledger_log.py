@@ -178,7 +178,7 @@ def _live_rows(log: DeltaLog, version: int, among: Collection[str] | None) -> tu
         with translated(log.uri):
             files, protocol = live_files(log.access, version)
     except (MirrorError, FileNotFoundError):  # the log says what it means: a gap, or a source that can't be read
-        snapshot = DeltaLog(log.uri, log.access).snapshot(version)
+        snapshot = log.reopened().snapshot(version)
         return {file.key: file.rows for file in snapshot.files}, snapshot.protocol
     if among is not None:
         files = files.filter(may_be_among(files["path"], among))

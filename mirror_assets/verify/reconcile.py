@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
-from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, Observation, Row, SparkSession
 from pyspark.sql import functions as F
 
@@ -29,6 +30,7 @@ from mirror_assets.spark_names import quoted, spark_path, table_at
 from mirror_assets.standin.errors import MIRROR_UNREADABLE
 from mirror_assets.verify.differing_rows import BUCKETS, COUNTS, BucketTotals, Sides, bucket_totals, differing_rows
 from mirror_assets.verify.landed_values import is_shown, landed_types, landed_value, with_absent_columns
+from mirror_assets.verify.log_copy import LogCopy, copy_log
 from mirror_assets.verify.reconciliation import (
     DifferenceSample,
     ReconcileRequest,
@@ -37,6 +39,9 @@ from mirror_assets.verify.reconciliation import (
     Share,
     Side,
 )
+
+if TYPE_CHECKING:
+    from delta.tables import DeltaTable  # its Python package may be missing where its JARs are there
 
 # Delta's errors for a version whose log entries or data files have been deleted (reference `delta` §2).
 _GONE = frozenset(
@@ -114,7 +119,8 @@ class OpenedTables:
 
     `names` are these columns. `unfit` are landed columns that can't be compared: they have another type in the mirror
     than in the source, or another one has landed. A column that the mirror lacks is NULL in all its rows. `ignored` are
-    columns that only the mirror has. `share` is the one that is compared; None for all columns.
+    columns that only the mirror has. `share` is the one that is compared; None for all columns. `copy` is the log by
+    which Delta reads the source while this object exists.
     """
 
     sides: Sides
@@ -126,6 +132,7 @@ class OpenedTables:
     mirror_id: str
     mirror_version: int
     share: Share | None
+    copy: LogCopy | None = None
 
     def versions(self, rows: int) -> EqualVersions:
         """Return the versions of both, which have this many rows."""
@@ -153,10 +160,12 @@ class Totals:
 
 def opened(spark: SparkSession, request: ReconcileRequest) -> OpenedTables:
     """Open both sides: the source at the request's version, the mirror at its newest. Raises as `reconcile` does."""
-    source = DeltaReader(spark, request.source, request.opened_for)
     with source_errors(request):
+        copy = copy_log(request.managed, request.version) if request.managed else None
+        source = DeltaReader(spark, spark_path(str(copy.folder)) if copy else request.source, request.opened_for)
         source_id, bytes_ = source.id, source.bytes
-        rows = with_absent_columns(source.rows(request.version), request.projection)
+        version = request.version - (copy.first if copy else 0)
+        rows = with_absent_columns(source.rows(version), request.projection)
         types = landed_types(rows, request.projection)
         if request.keys == (ROW_ID,):
             types = {ROW_ID: "bigint", **types}
@@ -182,6 +191,7 @@ def opened(spark: SparkSession, request: ReconcileRequest) -> OpenedTables:
         mirror_id=mirror_id,
         mirror_version=mirror.newest,
         share=share,
+        copy=copy,
     )
 
 
@@ -252,6 +262,9 @@ def source_errors(request: ReconcileRequest) -> Iterator[None]:
     """Raise `covered_version_gone` or `source_unreadable` for a Spark error while the source is read."""
     try:
         yield
+    except FileNotFoundError as error:
+        version = f"{request.table}: version {request.version} of {request.source}"
+        raise _COVERED_VERSION_GONE(version=version, why=f"its log lacks {error}") from error
     except SPARK_ERRORS as error:
         safe = redacted_error(error)
         _require_delta(request, facts := spark_facts(safe))
@@ -337,11 +350,13 @@ class DeltaReader:
 
     @cached_property
     def _detail(self) -> Row:
-        return self._asked("DESCRIBE DETAIL {}", DeltaTable.detail)
+        return self._asked("DESCRIBE DETAIL {}", lambda table: table.detail())
 
     def _asked(self, statement: str, method: Callable[[DeltaTable], DataFrame]) -> Row:
         """Return the only row of the statement about the table. Statements take no options: Delta's class does."""
-        if is_classic(self.spark):
+        if is_classic(self.spark) and find_spec("delta"):
+            from delta.tables import DeltaTable
+
             return method(DeltaTable.forPath(self.spark, self.uri, self._options)).collect()[0]
         return self.spark.sql(statement.format(table_at(spark_path(self.uri)))).collect()[0]
 

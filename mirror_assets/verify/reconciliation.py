@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from mirror_assets.lakes.access import Located
 from mirror_assets.landing.generations import EqualVersions
 from mirror_assets.redaction import marked
 from mirror_assets.source.schema import ALL_ROWS, Projection
@@ -80,7 +81,7 @@ class ReconcileRequest:
     the first landed version of a mirror that began without a snapshot: then only the keys that the mirror has are
     compared. `opened_for` is another text for each incarnation of the mirror; Delta's cached state of a table is used
     only by requests with the same text. With `share`, only its columns are compared if the source is large. Nothing is
-    read if both tables are still as `equal_at` says.
+    read if both tables are still as `equal_at` says. `managed` is the source if its catalog manages its commits.
     """
 
     table: str
@@ -96,6 +97,7 @@ class ReconcileRequest:
     compared: str = ""
     share: Share | None = None
     equal_at: EqualVersions | None = None
+    managed: Located | None = None
 
 
 @dataclass(frozen=True)

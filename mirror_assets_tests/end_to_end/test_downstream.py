@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import dagster as dg
 import pandas as pd
@@ -11,10 +12,14 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
 from dagster_pyspark import LazyPySparkResource
+from deltalake import write_deltalake
+from pyspark.sql import SparkSession
 
 from mirror_assets.definitions import build_definitions
 from mirror_assets.orchestration.translator import AssetKind, asset_key
 from mirror_assets_tests.lab import TABLE, Lab
+from mirror_assets_tests.worlds.unity.histories import ManagedLab
+from mirror_assets_tests.worlds.unity.server import LoopbackUnity
 
 _MIRROR, _SOURCE = asset_key(AssetKind.MIRROR, TABLE), asset_key(AssetKind.SOURCE, TABLE)
 
@@ -74,6 +79,17 @@ def test_tables_that_arrow_cannot_read_are_loaded(mirrored: Lab, feature: str) -
         found = load(mirrored, wanted, _SOURCE)
         assert isinstance(found, wanted)
         assert sorted(_ids(found)) == expected
+
+
+def test_the_source_of_a_catalog_managed_table_is_refused(
+    spark: SparkSession, tmp_path: Path, unity: LoopbackUnity
+) -> None:
+    lab = ManagedLab(spark, tmp_path, unity=unity)
+    lab.configure()
+    write_deltalake(lab.uri, pa.table({"id": [1]}))
+    lab.managed().ratify()
+    with pytest.raises(RuntimeError, match="load the asset of its mirror"):
+        load(lab, pa.Table, _SOURCE)
 
 
 def _ids(found: object) -> list[int]:

@@ -26,6 +26,7 @@ from mirror_assets_tests.errors import raises
 from mirror_assets_tests.worlds.lakes.lake import StoreLab
 from mirror_assets_tests.worlds.lakes.s3_server import BUCKET, REGION, S3Request
 from mirror_assets_tests.worlds.unity.bucket import LoopbackBucket
+from mirror_assets_tests.worlds.unity.managed import ManagedTable
 from mirror_assets_tests.worlds.unity.server import TOKEN, Answer, LoopbackUnity, Table
 
 _FEED: Mapping[str, str | None] = {"delta.enableChangeDataFeed": "true"}
@@ -173,6 +174,42 @@ def test_a_catalog_that_goes_away_in_the_middle_of_a_slice(lab: UnityLab, folder
     with raises(RetryError, ErrorCode.CATALOG_UNAVAILABLE, match="sales.orders: the catalog main"):
         lab.mirror("orders")
     lab.unity.faults = []
+    lab.bucket.reset()
+    assert lab.mirror("orders")
+    assert lab.is_equal("orders")
+
+
+def managed_in_bucket(lab: UnityLab, folder: str) -> None:
+    """Let the catalog manage a table of eight commits in the bucket, of which five are published."""
+    made = ManagedTable(lab.unity, "main.sales.orders", lab.root / "writer", lab.root / "managed")
+    for number in range(8):
+        write_deltalake(str(made.writer), pa.table({"id": [number], "name": ["n"]}), mode="append", configuration=_FEED)
+    made.ratify()
+    made.publish(4)
+    s3 = lab.bucket.server.client("s3")
+    for file in made.path.rglob("*"):
+        if file.is_file():
+            s3.put_object(Bucket=BUCKET, Key=f"{folder}/{file.relative_to(made.path)}", Body=file.read_bytes())
+    made.table.location = lab.bucket.uri(folder)
+    lab.unity.vend = lab.bucket.vend
+
+
+def test_a_token_that_ends_in_the_middle_of_a_catalog_managed_table(lab: UnityLab, folder: str) -> None:
+    managed_in_bucket(lab, folder)
+    short_lived_keys(lab)
+    vended: list[str] = []
+
+    def vend(table: Table) -> dict[str, object]:
+        vended.append(table.full_name)
+        if len(vended) == 3:  # this process, Unity Catalog's builder, and the first file
+            lab.unity.token = "another"  # noqa: S105
+        return lab.bucket.vend(table)
+
+    lab.unity.vend = vend
+    with raises(SettingError, ErrorCode.CATALOG_REFUSED, match="sales.orders: the catalog main refuses access"):
+        lab.mirror("orders")
+    assert lab.table("orders").manifest() is None
+    lab.unity.token = TOKEN
     lab.bucket.reset()
     assert lab.mirror("orders")
     assert lab.is_equal("orders")

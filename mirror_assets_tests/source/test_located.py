@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake import write_deltalake
 
-from mirror_assets.lakes.access import Located, PlainAccess
+from mirror_assets.lakes.access import Locate, Located, PlainAccess
 from mirror_assets.lakes.errors import LOCATION_UNKNOWN
 from mirror_assets.source.log import DeltaLog
 from mirror_assets_tests.errors import raises_row
@@ -19,10 +19,19 @@ def made(path: Path, commits: int) -> Located:
     return Located(str(path), PlainAccess(str(path)))
 
 
+def first_of(places: list[Located]) -> Locate:
+    def locate(*, is_fresh: bool = False) -> Located:
+        assert not is_fresh
+        return places[0]
+
+    return locate
+
+
 def test_nothing_is_asked_before_it_is_needed(tmp_path: Path) -> None:
     asked: list[int] = []
 
-    def locate() -> Located:
+    def locate(*, is_fresh: bool = False) -> Located:
+        assert not is_fresh
         asked.append(1)
         return made(tmp_path / "t", 0)
 
@@ -37,7 +46,7 @@ def test_nothing_is_asked_before_it_is_needed(tmp_path: Path) -> None:
 def test_a_plan_and_what_is_read_for_it_are_of_one_place(tmp_path: Path) -> None:
     before, after = made(tmp_path / "a", 2), made(tmp_path / "b", 1)
     places = [before]
-    log = DeltaLog("catalog://main/t", locate=lambda: places[0])
+    log = DeltaLog("catalog://main/t", locate=first_of(places))
     assert log.state().version == 1
     places[0] = after
     assert (log.uri, log.has_commit(1), log.state(0).version) == (before.uri, True, 0)
@@ -48,7 +57,7 @@ def test_a_plan_and_what_is_read_for_it_are_of_one_place(tmp_path: Path) -> None
 def test_a_table_that_moved_is_not_quiet(tmp_path: Path) -> None:
     before, after = made(tmp_path / "a", 1), made(tmp_path / "b", 1)
     places = [before]
-    log = DeltaLog("catalog://main/t", locate=lambda: places[0])
+    log = DeltaLog("catalog://main/t", locate=first_of(places))
     mark = log.tip_mark(0)
     assert mark is not None
     assert log.is_still_tip(mark)
@@ -57,7 +66,8 @@ def test_a_table_that_moved_is_not_quiet(tmp_path: Path) -> None:
 
 
 def test_the_catalogs_error_is_the_logs(tmp_path: Path) -> None:
-    def unknown() -> Located:
+    def unknown(*, is_fresh: bool = False) -> Located:
+        assert not is_fresh
         raise LOCATION_UNKNOWN(table="sales.t", catalog="hive")
 
     log = DeltaLog("catalog://hive/sales.t", locate=unknown)

@@ -87,6 +87,7 @@ def known_locations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> KnownLoc
     """What catalogs have said: nothing yet."""
     fresh = KnownLocations(tmp_path / "catalogs")
     monkeypatch.setattr(locate, "_KNOWN", fresh)
+    locate._managed_tables.cache_clear()  # the next catalog at this address may speak another protocol
     return fresh
 
 

@@ -30,8 +30,13 @@ class ColumnStatistics:
 
 
 def column_statistics(log: DeltaLog, state: SourceState) -> tuple[ColumnStatistics, ...]:
-    """Return the bounds that the statistics of a state's files prove for its columns. Raises LogGap."""
+    """Return the bounds that the statistics of a state's files prove for its columns, by delta-rs. Raises LogGap.
+
+    It can't know the commits of a catalog: no bound is known then.
+    """
     fields = state.schema.fields
+    if log.is_managed:
+        return tuple(ColumnStatistics(field.name, None, None) for field in fields)
     try:
         with translated(log.uri):
             files = _statistics_of(add_actions(load_table(log.access, state.version)))

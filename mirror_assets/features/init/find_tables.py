@@ -147,7 +147,7 @@ def place_of(config: Config, rule: DiscoverRule) -> Place:
 
         name = f"the catalog {client.catalog} of {client.server}, schema {pattern}"
 
-        return Place(name, label, table_address, config.access, partial(list_catalog, client, pattern))
+        return Place(name, label, table_address, config.locate, partial(list_catalog, client, pattern))
 
     store, pattern = config.stores[rule.place.store], rule.place.path
     root = store.address
@@ -164,7 +164,7 @@ def place_of(config: Config, rule: DiscoverRule) -> Place:
     def listing() -> Listing:
         return list_folders(brief_access(access), pattern)
 
-    return Place(f"{store.root} {pattern}", own.name, folder_address, config.access, listing)
+    return Place(f"{store.root} {pattern}", own.name, folder_address, config.locate, listing)
 
 
 _Result = TypeVar("_Result")

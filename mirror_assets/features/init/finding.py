@@ -12,9 +12,11 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from mirror_assets.errors import ErrorCode, MirrorError, RetryError
 from mirror_assets.features.init.listing import Listing
-from mirror_assets.lakes.access import Access, PlainAccess
+from mirror_assets.lakes.access import Access, Located, PlainAccess
+from mirror_assets.source.actions import Metadata
 from mirror_assets.source.delta_rs import newest_metadata
 from mirror_assets.source.errors import SourceNotDelta
+from mirror_assets.source.log import DeltaLog
 
 # Threads that read logs; for a store, they mostly wait.
 _THREADS = 16
@@ -28,14 +30,15 @@ class Place:
     """A place that can be listed, and the meaning of the paths found there.
 
     `name` is a stable text, the key of its finding. `label` is the place's own name: the first part of the paths that
-    patterns match. `address` returns the address of a path, and raises ValueError for a path without one. `listing`
-    raises SettingError for a place that can't be read, and RetryError for one that does not respond.
+    patterns match. `address` returns the address of a path, and raises ValueError for a path without one. `locate`
+    returns the location of an address. `listing` raises SettingError for a place that can't be read, and RetryError for
+    one that does not respond.
     """
 
     name: str
     label: str
     address: Callable[[str], str]
-    access: Callable[[str], Access]
+    locate: Callable[[str], Located]
     listing: Callable[[], Listing]
 
     def read(self, paths: Sequence[str]) -> dict[str, FolderFacts]:
@@ -46,7 +49,7 @@ class Place:
 
     def _facts(self, path: str) -> FolderFacts | None:
         try:
-            table = newest_metadata(brief_access(self.access(self.address(path))))
+            table = _metadata(self.locate(self.address(path)))
         except RetryError:
             return None
         except SourceNotDelta:
@@ -64,6 +67,13 @@ class Place:
             row_tracking=table.row_tracking,
             columns=table.columns,
         )
+
+
+def _metadata(place: Located) -> Metadata:
+    """Return the table's newest metadata: by delta-rs, which can't know the commits of a catalog, or by a replay."""
+    if place.commits is None:
+        return newest_metadata(brief_access(place.access))
+    return DeltaLog.at(place).state().metadata
 
 
 def brief_access(access: Access) -> Access:

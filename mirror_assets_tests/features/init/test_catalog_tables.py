@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 from mirror_assets.config.discovered import FoundState, When
 from mirror_assets.config.model import Config
+from mirror_assets_tests.features.init.lake import FEED
 from mirror_assets_tests.worlds.disk_lake import DiskLake, names
+from mirror_assets_tests.worlds.unity.managed import ManagedTable
 from mirror_assets_tests.worlds.unity.server import Answer, LoopbackUnity, Table
 
 _DENIED = Answer.refusal(403, "PERMISSION_DENIED", "No USE SCHEMA.")
@@ -71,18 +75,23 @@ def test_a_later_look_costs_a_request_for_each_page(lake: CatalogLake, unity: Lo
 def test_what_is_no_delta_table_is_said_to_be_none(lake: CatalogLake, unity: LoopbackUnity) -> None:
     lake.register(unity, "sales/orders")
     view = Table("main.sales.recent", None, data_format=None, table_type="VIEW")
-    managed = Table("main.sales.kept", "s3://b/kept", properties={"delta.feature.catalogManaged": "supported"})
-    unity.tables |= {table.full_name: table for table in (view, managed)}
+    unity.tables[view.full_name] = view
     lake.look_in(unity, "{catalog: uc, schema: sales}")
     config = lake.load(When.NOW)
     assert by_name(config) == {
         "sales.orders": FoundState.NEW,
         "sales.recent": FoundState.NOT_A_TABLE,
-        "sales.kept": FoundState.UNREADABLE,
     }
     reasons = {row.name: row.reason for row in config.discovered.tables}
     assert "it is a view" in reasons["sales.recent"]
-    assert "the catalog keeps its commits" in reasons["sales.kept"] or "catalog" in reasons["sales.kept"]
+
+
+def test_a_catalog_managed_table_is_found(lake: CatalogLake, unity: LoopbackUnity) -> None:
+    made = ManagedTable(unity, "main.sales.managed", lake.root / "writer", lake.lake / "managed")
+    write_deltalake(str(made.writer), pa.table({"id": [1]}), configuration=FEED)
+    made.ratify()
+    lake.look_in(unity, "{catalog: uc, schema: sales}")
+    assert by_name(lake.load(When.NOW)) == {"sales.managed": FoundState.NEW}
 
 
 def test_a_name_that_no_mirror_can_have_is_refused(lake: CatalogLake, unity: LoopbackUnity) -> None:

@@ -28,7 +28,7 @@ from mirror_assets.features.init.finding import (
     scan,
 )
 from mirror_assets.features.init.listing import Listing, list_folders
-from mirror_assets.lakes.access import Access, PlainAccess
+from mirror_assets.lakes.access import Access, Located, PlainAccess
 from mirror_assets_tests.source.s3_server import s3_server
 from mirror_assets_tests.worlds.disk_lake import FEED
 
@@ -164,7 +164,7 @@ def folders(root: str, pattern: str, access: Callable[[str], Access]) -> Place:
         f"{root} {pattern}",
         "lake",
         lambda path: f"{root}/{path}",
-        access,
+        lambda uri: Located(uri, access(uri)),
         lambda: list_folders(brief_access(access(root)), pattern),
     )
 

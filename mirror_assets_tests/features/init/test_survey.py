@@ -16,6 +16,7 @@ from mirror_assets.config.load import load_config
 from mirror_assets.features.init.with_spark.survey import name_tables
 from mirror_assets.landing.names import TableName
 from mirror_assets_tests.features.init.lake import FEED
+from mirror_assets_tests.worlds.unity.managed import ManagedTable
 from mirror_assets_tests.worlds.unity.server import TOKEN, LoopbackUnity, Table
 
 _SHORT = {**FEED, "delta.logRetentionDuration": "interval 1 days"}
@@ -67,6 +68,14 @@ def test_a_file_is_written_that_names_tables_as_the_catalog_does(
         "-- Advised: ALTER TABLE `main`.`stock`.`order` SET TBLPROPERTIES (delta.enableChangeDataFeed = true);" in sql
     )
     assert TOKEN not in out.read_text() + sql + shown.out + shown.err
+
+
+def test_a_catalog_managed_table_is_surveyed(unity: LoopbackUnity, tmp_path: Path) -> None:
+    made = ManagedTable(unity, "main.sales.orders", tmp_path / "writer", tmp_path / "orders")
+    write_deltalake(made.writer, pa.table(_ROWS), configuration=FEED)
+    made.ratify()
+    assert _init(unity, tmp_path / "m.yaml", "--no-spark") == 0
+    assert load_config(tmp_path / "m.yaml").table("sales.orders").source == "catalog://main/sales.orders"
 
 
 def test_advice_names_the_table_as_the_catalog_does(unity: LoopbackUnity, tmp_path: Path) -> None:

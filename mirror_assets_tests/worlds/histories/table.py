@@ -109,10 +109,10 @@ class LogState:
     files: dict[tuple[str, str], Action] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, table: Path) -> LogState:
-        """Replay all commits, none of which may be missing."""
+    def of(cls, table: Path, up_to: int | None = None) -> LogState:
+        """Replay all commits, none of which may be missing, or those up to a version."""
         state = cls()
-        while (file := commit_file(table, state.version + 1)).exists():
+        while state.version != up_to and (file := commit_file(table, state.version + 1)).exists():
             state.version += 1
             for action in actions_in(file):
                 state._apply(action)

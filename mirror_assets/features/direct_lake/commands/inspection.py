@@ -106,7 +106,7 @@ class Inspection:
         if self._configured is not None:
             config, settings = self._configured
             place = config.locate(settings.source)
-            return DeltaLog(place.uri, place.access)
+            return DeltaLog.at(place)
         address = str(Path(self.table).absolute())  # statements may be run in another folder
         if urlsplit(self.table).scheme:
             try:

@@ -68,7 +68,9 @@ def _append_slices(
     for number, slices in enumerate(groups, start=1):
         report(f"{context.table}: versions {slices[0].first} to {slices[-1].last}, {sum(x.rows for x in slices)} rows")
         is_last, is_feed = number == len(groups), slices[0].snapshot_ms is None
-        is_streamed = context.stream and plan.stop is None and is_last and is_feed
+        # Delta's stream reads a log without the commits of its catalog.
+        can_stream = context.stream and not context.source.is_managed
+        is_streamed = can_stream and plan.stop is None and is_last and is_feed
         for part in [slices] if is_streamed else [[one] for one in slices]:
             with _losses_translated(context, part[0].first, part[-1].last, is_feed=is_feed):
                 read = read_by_stream if is_streamed else _read_by_batch
