@@ -6,6 +6,7 @@ staged parts as this process does.
 
 from __future__ import annotations
 
+import atexit
 import shutil
 import threading
 import uuid
@@ -13,6 +14,7 @@ import warnings
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from weakref import WeakSet
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -29,6 +31,7 @@ warnings.filterwarnings("ignore", category=UserWarning, module=r"pyspark\.sql\.c
 _INSTALL = "run `pip install 'mirror-assets[connect]'`; `spark.remote` is sc://host:15002."
 _OWNED: dict[str, SparkSession] = {}
 _OPENING = threading.Lock()
+_OPENED: WeakSet[SparkSession] = WeakSet()
 # Servers and folders that were found to be shared.
 _SHARED: set[tuple[str, Path]] = set()
 
@@ -44,7 +47,7 @@ def remote_session(settings: Mapping[str, str], owner: str | None) -> SparkSessi
         session = SparkSession.builder.remote(settings[REMOTE]).config(map=own).create()
     except ImportError as error:
         raise CONNECT_UNFIT(why=redacted(str(error)).partition("\n")[0], next_step=_INSTALL) from error
-    except PySparkException as error:
+    except (PySparkException, ValueError) as error:  # ValueError: no address
         raise spark_not_started(redacted(str(error)).partition("\n")[0]) from redacted_error(error)
     return _checked(session, owner)
 
@@ -68,6 +71,7 @@ def remote_beside(handed: SparkSession, owner: str | None) -> SparkSession:
 
 def _checked(session: SparkSession, owner: str | None) -> SparkSession:
     """Ask the server for what decides bytes; close the owner's last session. Raises CONNECT_UNFIT and context_unfit."""
+    _OPENED.add(session)
     there = session.conf.getAll
     for name, value in PINNED.items():
         if there.get(name) != value:
@@ -82,6 +86,15 @@ def _checked(session: SparkSession, owner: str | None) -> SparkSession:
         if last is not None:
             last.stop()
     return session
+
+
+@atexit.register
+def _end_all() -> None:
+    """Close what is open: at the end of a process, gRPC waits for ever for a channel that Python has begun to free."""
+    for session in _OPENED:
+        if not session.is_stopped:
+            with suppress(PySparkException):
+                session.stop()
 
 
 def is_usable(spark: SparkSession) -> bool:

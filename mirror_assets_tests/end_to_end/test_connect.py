@@ -54,7 +54,7 @@ def _orders(spark: SparkSession, root: Path, port: int, settings: str = "", rows
 
 
 def _command(lab: Lab, *words: str) -> list[str]:
-    return [sys.executable, "-m", "mirror_assets.cli", *words, "--config", str(lab.config_file)]
+    return [str(Path(sys.executable).with_name("mirror-assets")), *words, "--config", str(lab.config_file)]
 
 
 def _ran(lab: Lab, *words: str) -> str:
@@ -116,6 +116,7 @@ connect.CONTEXT_SETTINGS = (ContextSetting("spark.app.name", "another", "it is p
 print(told(lambda: own_session(handed)))
 print(told(lambda: open_session({"spark.remote": address, "spark.sql.ansi.enabled": "false"})))
 print(told(lambda: open_session({"spark.remote": "sc://127.0.0.1:port"})))
+handed.stop()
 """
 
 
