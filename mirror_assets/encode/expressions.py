@@ -31,6 +31,9 @@ _SPARKS_OWN = "org.apache.spark.sql.catalyst.expressions."
 _REASON = re.compile(r"\] (.*?)(?: SQLSTATE|;|\(line |$)", re.DOTALL)
 _PLACE = re.compile(r"line (\d+),? pos (\d+)")
 _VALUE = "value"
+# Metadata that a Spark with collations makes part of the type.
+_COLLATIONS = "__COLLATIONS"
+_COLLATED = "it reads a column with a collation, which Spark has from version 4.0 on; run with a newer Spark"
 _NO_COLUMNS = ("interval", "object", "udt")
 
 
@@ -106,7 +109,10 @@ def _problem(rows: DataFrame, sql: str, schema: Schema) -> str:
         found = part_problem(sql, schema) or _replaced(rows.sparkSession, sql) or _moving(rows, sql)
         if found:
             return found
-        rows.select(*map(quoted, columns_used(sql, schema))).select(F.expr(sql)).schema  # noqa: B018 see above
+        used = columns_used(sql, schema)
+        rows.select(*map(quoted, used)).select(F.expr(sql)).schema  # noqa: B018 see above
+        if any(_COLLATIONS in rows.schema[name].metadata for name in used):
+            return _COLLATED
     except SqlNotParsed as error:
         return str(error)
     except PySparkException:
