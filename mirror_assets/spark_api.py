@@ -73,6 +73,14 @@ def arrow_frame(spark: SparkSession, table: pa.Table) -> DataFrame:
     return spark.createDataFrame(table.to_pandas(integer_object_nulls=True), types)
 
 
+def arrow_table(rows: DataFrame) -> pa.Table:
+    """Return the rows as a table of Arrow."""
+    if hasattr(rows, "toArrow"):
+        return rows.toArrow()
+    # What `toPandas` begins with in Spark 3.5; pandas has no integers beside NULL.
+    return pa.Table.from_batches(rows._collect_as_arrow())  # noqa: SLF001
+
+
 def valid_utf8(text: Column) -> Column:
     """Return the text with U+FFFD for bytes that are no UTF-8."""
     if hasattr(F, "make_valid_utf8"):

@@ -90,7 +90,7 @@ def _checked(session: SparkSession, owner: str | None) -> SparkSession:
 
 @atexit.register
 def _end_all() -> None:
-    """Close what is open: at the end of a process, gRPC waits for ever for a channel that Python has begun to free."""
+    """Close what is open: at the end of a process, gRPC never stops waiting for a channel that Python has begun to free."""
     for session in _OPENED:
         if not session.is_stopped:
             with suppress(PySparkException):
@@ -109,7 +109,7 @@ def is_usable(spark: SparkSession) -> bool:
 
 
 def require_shared(spark: SparkSession, folder: Path) -> None:
-    """Raise CONNECT_UNFIT unless a file that the server writes into the folder is there for this process, too."""
+    """Raise CONNECT_UNFIT unless a file that the server writes into the folder is there for this process as well."""
     if is_classic(spark):
         return
     key = spark.client.host, folder
