@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 
 from mirror_assets.spark_api import (
     arrow_frame,
+    arrow_table,
     condition_of,
     file_metadata,
     is_classic,
@@ -61,7 +62,7 @@ def test_a_table_of_arrow_keeps_its_values_and_types(spark: SparkSession) -> Non
     )
     frame = arrow_frame(spark, table)
     assert frame.schema.simpleString() == "struct<text:string,number:bigint,small:int,words:array<bigint>>"
-    assert [row.asDict() for row in frame.collect()] == table.to_pylist()
+    assert [row.asDict() for row in frame.collect()] == arrow_table(frame).to_pylist() == table.to_pylist()
 
 
 def _schema(kind: object) -> str:

@@ -90,7 +90,7 @@ def _checked(session: SparkSession, owner: str | None) -> SparkSession:
 
 @atexit.register
 def _end_all() -> None:
-    """Close what is open: at the end of a process, gRPC never stops waiting for a channel that Python has begun to free."""
+    """Close what is open: at the end of a process, gRPC waits without end for a channel that Python frees."""
     for session in _OPENED:
         if not session.is_stopped:
             with suppress(PySparkException):

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from mirror_assets.spark_api import arrow_table
 from mirror_assets.verify.landed_values import landed_as
 
 # A thousand keys that differ lie in buckets with 6 % of the rows; with 4,096 buckets, in 22 %. More would cost: the
@@ -55,7 +56,7 @@ def bucket_totals(side: DataFrame, identity: Sequence[str]) -> BucketTotals:
     )
     limbs = (F.shiftrightunsigned("hash", shift).bitwiseAND(F.lit(_LIMB_MASK)) for shift in _LIMBS)
     totals = hashed.groupBy("bucket").agg(F.count(F.lit(1)), *map(F.sum, limbs))
-    buckets, *sums = (column.to_pylist() for column in totals.toArrow().columns)
+    buckets, *sums = (column.to_pylist() for column in arrow_table(totals).columns)
     # The group without a bucket has the rows that are not compared.
     return {
         bucket: of_one for bucket, of_one in zip(buckets, zip(*sums, strict=True), strict=True) if bucket is not None

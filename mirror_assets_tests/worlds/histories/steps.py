@@ -11,6 +11,7 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from mirror_assets.spark_api import arrow_table
 from mirror_assets_tests.worlds.histories.table import Table
 
 Do = Callable[[Table], None]
@@ -346,7 +347,7 @@ def _rust_restore(table: Table, opened: DeltaTable) -> None:
 
 
 def _create_by_rust(table: Table) -> None:
-    rows = table.spark.sql(_query(table, "rust", plain_columns(table))).toArrow()
+    rows = arrow_table(table.spark.sql(_query(table, "rust", plain_columns(table))))
 
     def make() -> None:
         write_deltalake(str(table.path), rows, configuration=dict(table.shape.properties))
@@ -356,7 +357,7 @@ def _create_by_rust(table: Table) -> None:
 
 
 def _rust_append(table: Table, _: DeltaTable) -> None:
-    rows = table.spark.sql(table.rows([1000 + len(table.steps)], "rust").partition(") ")[2]).toArrow()
+    rows = arrow_table(table.spark.sql(table.rows([1000 + len(table.steps)], "rust").partition(") ")[2]))
     schema = DeltaTable(str(table.path)).to_pyarrow_dataset().schema
     write_deltalake(str(table.path), rows.cast(schema), mode="append")
 

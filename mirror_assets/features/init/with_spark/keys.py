@@ -19,6 +19,7 @@ from mirror_assets.features.init.with_spark.survey import Survey
 from mirror_assets.source.commits import SourceState
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.scan_builder import scan_version
+from mirror_assets.spark_api import arrow_table
 from mirror_assets.spark_names import quoted
 
 if TYPE_CHECKING:
@@ -190,7 +191,7 @@ def prove_key(
         if likely[0].alone and likely[0].is_named and _is_key(table, [short[likely[0].column]]):
             return _proposal(tried, rows, state.version)
         most = {one.column: one.distinct_at_most for one in likely}
-        sample = table.limit(_SAMPLE).toArrow().combine_chunks()
+        sample = arrow_table(table.limit(_SAMPLE)).combine_chunks()
         # Each value as its number among those of its column; None is NULL.
         numbers = {
             column: pc.dictionary_encode(sample[alias].combine_chunks()).indices.to_pylist()
