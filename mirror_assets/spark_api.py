@@ -7,11 +7,13 @@ use Spark, like `spark_messages.py`.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError
+from pyspark import inheritable_thread_target
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -20,6 +22,7 @@ from pyspark.sql.types import StructField
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
 
+_Work = TypeVar("_Work", bound=Callable[..., object])
 # PySpark wraps most exceptions of the JVM, but not all.
 SPARK_ERRORS = (PySparkException, Py4JJavaError)
 # Types of Delta, by the first Spark that has them.
@@ -71,6 +74,13 @@ def arrow_frame(spark: SparkSession, table: pa.Table) -> DataFrame:
         return spark.createDataFrame(table)
     types = ", ".join(f"`{field.name}` {_SQL_TYPES[field.type]}" for field in table.schema)
     return spark.createDataFrame(table.to_pandas(integer_object_nulls=True), types)
+
+
+def for_thread(spark: SparkSession, work: _Work) -> _Work:
+    """Return the work for another thread: in a classic session, its jobs have the description of this one's."""
+    # Spark 3.5 takes a function here, Spark Connect a session.
+    described: _Work = inheritable_thread_target(work) if is_classic(spark) else work
+    return described
 
 
 def arrow_table(rows: DataFrame) -> pa.Table:

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from pyspark import inheritable_thread_target
 from pyspark.sql import DataFrame, Observation, SparkSession, Window
 from pyspark.sql import functions as F
 
@@ -35,6 +34,7 @@ from mirror_assets.source.batching import PartAssignment
 from mirror_assets.source.commits import ReadRows
 from mirror_assets.source.scan import RowKind, Scan
 from mirror_assets.source.schema import ALL_ROWS, LandedColumn, Projection
+from mirror_assets.spark_api import for_thread
 from mirror_assets.spark_messages import readable
 from mirror_assets.spark_names import quoted
 
@@ -140,10 +140,10 @@ def encode_changes(
     """
     with spark_errors(f"{slice_.table}, encoding changes of {slice_.scan.uri} into {folder}"):
         groups = encoded_groups(spark, slice_, footer)
-        described = inheritable_thread_target(spark)  # jobs of the threads have the description of this one's
         with ThreadPoolExecutor(_CONCURRENT_GROUPS) as pool:
             written = [
-                pool.submit(described(group.write), f"{folder}/{number:05d}") for number, group in enumerate(groups)
+                pool.submit(for_thread(spark, group.write), f"{folder}/{number:05d}")
+                for number, group in enumerate(groups)
             ]
             try:
                 # The error of the first group that fails, in order, is raised.
