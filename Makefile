@@ -3,7 +3,9 @@
 PYTHON ?= python3
 # Another version of Spark, such as 3.5 or 4.0, has an environment of its own, with the newest Delta that fits it.
 SPARK ?= 4.2
-VENV := .venv$(if $(filter-out 4.2,$(SPARK)),-spark-$(SPARK))
+# Another Delta than the newest one that fits, such as 3.2.1.
+DELTA ?=
+VENV := .venv$(if $(filter-out 4.2,$(SPARK)),-spark-$(SPARK))$(if $(DELTA),-delta-$(DELTA))
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 # What `make demo` and `make dev` need: half of all packages.
@@ -87,8 +89,9 @@ $(DEMO_INSTALLED): extras := demo
 $(INSTALLED) $(DEMO_INSTALLED): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "Python 3.10 or newer is needed: install it, or run make PYTHON=/path/to/python")'
 	$(PYTHON) -m venv $(VENV)
-	@sed $(if $(filter-out 4.2,$(SPARK)),-e '/^\(delta_spark\|py4j\)==/d') -e 's/^pyspark==.*/pyspark==$(SPARK).*/' \
+	@sed $(if $(filter-out 4.2,$(SPARK))$(DELTA),-e '/^\(delta_spark\|py4j\)==/d') -e 's/^pyspark==.*/pyspark==$(SPARK).*/' \
 		constraints.txt > $(VENV)/constraints.txt
+	@$(if $(DELTA),echo 'delta-spark==$(DELTA)' >> $(VENV)/constraints.txt)
 	$(BIN)/pip install --quiet --disable-pip-version-check -c $(VENV)/constraints.txt -e '.[$(extras)]'
 	@touch $@ $(DEMO_INSTALLED)
 
