@@ -41,7 +41,7 @@ def commit_path(version: int) -> str:
 
 
 @dataclass(frozen=True)
-class CommitFiles:
+class VersionFiles:
     """Decides which file is a version's commit, and which version is the newest: by the log alone, or by a catalog."""
 
     commits: CatalogCommits | None = None
@@ -122,13 +122,13 @@ class SourceFiles:
 
     def __init__(self, uri: str, access: Access) -> None:
         """Name the table, and how to access it; nothing is read yet."""
-        self._uri, self._access, self._commits = uri, access, CommitFiles()
+        self._uri, self._access, self._commits = uri, access, VersionFiles()
         self._opened: tuple[Mapping[str, str], FileSystem] | None = None
 
     def by(self, commits: CatalogCommits | None) -> SourceFiles:
         """Return the same files, of which the catalog's commits count; None: those of the log."""
         made = SourceFiles(self._uri, self._access)
-        made._commits, made._opened = CommitFiles(commits), self._opened
+        made._commits, made._opened = VersionFiles(commits), self._opened
         return made
 
     @cached_property
