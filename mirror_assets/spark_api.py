@@ -113,8 +113,9 @@ def lacking_types(schema_string: str) -> tuple[tuple[str, str], ...]:
     for field in json.loads(schema_string)["fields"]:
         try:
             StructField.fromJson(field)
-        except (PySparkException, KeyError, ValueError):
+        except (PySparkException, KeyError, ValueError) as error:
             name = next((name for name in _SINCE if f'"{name}"' in json.dumps(field)), None)
-            why = f"Spark {_SINCE[name]} or newer has {name}" if name else "no known Spark has its type"
+            said = str(error).partition("\n")[0]
+            why = f"Spark {_SINCE[name]} or newer has {name}" if name else f"it has no such type ({said})"
             found.append((field["name"], why))
     return tuple(found)
