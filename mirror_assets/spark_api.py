@@ -78,8 +78,11 @@ def arrow_frame(spark: SparkSession, table: pa.Table) -> DataFrame:
 
 def for_thread(spark: SparkSession, work: _Work) -> _Work:
     """Return the work for another thread: in a classic session, its jobs have the description of this one's."""
-    # Spark 3.5 takes a function here, Spark Connect a session.
-    described: _Work = inheritable_thread_target(work) if is_classic(spark) else work
+    if not is_classic(spark):
+        return work
+    made = inheritable_thread_target(spark)
+    # Spark 3.5 takes the function itself: it has wrapped the session as if that were one.
+    described: _Work = inheritable_thread_target(work) if hasattr(made, "__wrapped__") else made(work)
     return described
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from mirror_assets.spark_api import (
     arrow_table,
     condition_of,
     file_metadata,
+    for_thread,
     is_classic,
     java_exception,
     lacking_types,
@@ -41,6 +43,18 @@ def test_an_exception_has_sparks_condition_and_the_one_of_the_jvm(spark: SparkSe
     assert java is not None
     assert java.getClass().getSimpleName() == "AnalysisException"
     assert server_trace(raised.value) == ""
+
+
+def test_work_of_another_thread_has_the_description_of_this_one(spark: SparkSession) -> None:
+    context, told = spark.sparkContext, list[str | None]()
+    context.setJobDescription("a table")
+    try:
+        work = for_thread(spark, lambda: told.append(context.getLocalProperty("spark.job.description")))
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(work).result()
+    finally:
+        context.setJobDescription(None)
+    assert told == ["a table"]
 
 
 def test_metadata_of_files_is_found_beside_a_column_of_its_name(spark: SparkSession, tmp_path: Path) -> None:
