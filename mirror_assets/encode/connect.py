@@ -22,6 +22,7 @@ from pyspark.sql import SparkSession
 from mirror_assets.byte_settings import CONTEXT_SETTINGS, PINNED, context_unfit, session_settings
 from mirror_assets.encode.errors import CONNECT_UNFIT, spark_not_started
 from mirror_assets.encode.spark_version import REMOTE
+from mirror_assets.errors import SettingError
 from mirror_assets.redaction import redacted, redacted_error
 from mirror_assets.spark_api import is_classic
 from mirror_assets.spark_names import spark_path
@@ -128,6 +129,6 @@ def require_shared(spark: SparkSession, folder: Path) -> None:
     _SHARED.add(key)
 
 
-def _unshared(folder: Path, why: str) -> Exception:
+def _unshared(folder: Path, why: str) -> SettingError:
     step = f"mount {folder} at the same path on the server and its executors, or set `staging: direct`."
     return CONNECT_UNFIT(why=f"it doesn't share the folder {folder} with this process: {why}", next_step=step)

@@ -58,7 +58,6 @@ _LOGIC = (
     exp.Between,
     exp.Case,
     exp.If,
-    exp.Tuple,
     exp.Any,
 )
 _ALLOWED = (*_COMPARED, *_COMPUTED, *_BITS, *_TEXTS, *_LITERALS, *_NAMES, *_CALLS, *_LOGIC, exp.Paren, exp.Tuple)
@@ -147,7 +146,8 @@ def _calls(sql: str) -> Iterator[tuple[str, bool]]:
 
 def _unknown_name(name: str) -> str:
     """Return why a name that is no column can't be read: a function without parentheses, or a variable."""
-    return function_problem(name) if function_problem(name) in (BY_TIME, BY_SESSION) else BY_SESSION
+    why = function_problem(name)
+    return why if why in (BY_TIME, BY_SESSION) else BY_SESSION
 
 
 def _unchecked(node: exp.Expr) -> str:

@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -23,6 +22,7 @@ from mirror_assets.encode.functions import OWN_FUNCTION
 from mirror_assets.redaction import redacted, redacted_error
 from mirror_assets.source.schema import LandedColumn, Projection, Schema, parse_schema
 from mirror_assets.source.sql_columns import SqlNotParsed, columns_used
+from mirror_assets.spark_api import SPARK_ERRORS
 from mirror_assets.spark_messages import spark_facts
 from mirror_assets.spark_names import quoted
 
@@ -88,7 +88,7 @@ def _refused(analysed: Callable[[], DataFrame]) -> str:
     """Return why Spark refuses an expression, or an empty text."""
     try:
         analysed().schema  # noqa: B018 through Spark Connect, nothing is analysed before
-    except (PySparkException, Py4JJavaError) as error:
+    except SPARK_ERRORS as error:
         return _reason(spark_facts(redacted_error(error)).classes_and_text)
     return ""
 
@@ -144,7 +144,7 @@ def _types(rows: DataFrame, parts: Sequence[str]) -> dict[str, str]:
         return {}
     try:
         schema = rows.select(*(F.expr(part).alias(_VALUE) for part in parts)).schema
-    except (PySparkException, Py4JJavaError):
+    except SPARK_ERRORS:
         middle = len(parts) // 2
         return {parts[0]: ""} if middle == 0 else _types(rows, parts[:middle]) | _types(rows, parts[middle:])
     return {part: field.dataType.simpleString() for part, field in zip(parts, schema, strict=True)}
