@@ -62,9 +62,10 @@ class Project:
             from mirror_assets.encode.connect import is_usable, require_shared
 
             if not hasattr(local, "session") or not is_usable(local.session):
-                local.session = self.session(threading.current_thread().name)
+                session = self.session(threading.current_thread().name)
                 if self.local_staging is not None:
-                    require_shared(local.session, Path(self.local_staging.root))
+                    require_shared(session, Path(self.local_staging.root))
+                local.session = session  # only one that passed: the next call doesn't try again
             found: SparkSession = local.session
             return found
 
