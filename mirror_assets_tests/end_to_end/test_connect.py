@@ -13,6 +13,7 @@ from random import Random
 import pytest
 from pyspark.sql import SparkSession
 
+from mirror_assets_tests.expressions import bad
 from mirror_assets_tests.lab import Lab
 from mirror_assets_tests.worlds.connect.dropping import dropping
 from mirror_assets_tests.worlds.connect.server import connect_server
@@ -124,6 +125,20 @@ def test_a_session_of_connect_has_what_decides_bytes_and_leaves_the_handed_one_a
     assert "spark.app.name" in context
     assert "it decides which rows land" in fixed
     assert "Spark did not start" in address
+
+
+def test_bad_expressions_are_refused_as_by_a_session_with_a_jvm(
+    spark: SparkSession, tmp_path: Path, server: int
+) -> None:
+    expressions = bad(spark)
+    del expressions["ours(name)"]  # nobody registers it with the server
+    columns = {f"c{at}": {"sql": sql, "type": "string"} for at, sql in enumerate(expressions)}
+    lab = _orders(spark, tmp_path, server, f"columns: {json.dumps(columns)}", rows=10)
+    ended = subprocess.run(_command(lab, "run"), env=inherited(), check=False, capture_output=True, text=True)
+    said = ended.stdout + ended.stderr
+    for at, (sql, message) in enumerate(expressions.items()):
+        found = said.partition(f"columns.c{at}:")[2].partition("tables.shop.orders.columns.")[0]
+        assert message in found, (sql, found)
 
 
 def test_a_stream_of_a_history_is_refused_with_the_other_way(spark: SparkSession, tmp_path: Path, server: int) -> None:

@@ -27,6 +27,7 @@ from mirror_assets.pipeline.preview import landing_rows
 from mirror_assets.pipeline.repair_table import repair_table
 from mirror_assets.verify.reconciliation import ReconcileState
 from mirror_assets_tests.errors import raises, raises_row
+from mirror_assets_tests.expressions import bad, good
 from mirror_assets_tests.lab import TABLE, Lab
 
 SALT = "planted-secret '\\ of the lake"
@@ -106,103 +107,15 @@ def test_keys_may_be_hashed(lab: Lab) -> None:
     assert all(isinstance(row["id"], str) for row in _mirrored_rows(lab))
 
 
-# What is wrong with an expression, and a part of the message.
-BAD = {
-    "rand()": "would differ at each reading",
-    "uuid()": "would differ at each reading",
-    "current_timestamp()": "depends on the time",
-    "unix_timestamp()": "depends on the time",
-    "timestamp 'now'": "depends on the time",
-    "current_user()": "depends on the session",
-    "spark_partition_id()": "would differ at each reading",
-    "input_file_name()": "would differ at each reading",
-    "aes_encrypt(name, '0000111122223333')": "has a random part",
-    "sum(amount)": "computed from one row",
-    "row_number() OVER (ORDER BY id)": "computed from one row",
-    "explode(array(1, 2))": "computed from one row",
-    "(SELECT max(id) FROM range(3))": "has a subquery",
-    "id IN (SELECT id FROM range(3))": "has a subquery",
-    "nme": "`nme` cannot be resolved. Did you mean one of the following? [`name`",
-    "shorten(name)": "Cannot resolve routine `shorten`",
-    "name ||": "Syntax error at or near end of input (line 1, character 8 of the expression)",
-    "named_struct('a', 1)": "can't land; to land it as text, use to_json",
-    "array(name)": "can't land; to land it as text, use to_json",
-    "raise_error('no')": "raises errors",
-    "reflect('java.util.UUID', 'randomUUID')": "not Spark's own",
-    "ours(name)": "not Spark's own",
-    "name, id": "Syntax error at or near ','",
-    "*": "Invalid usage of '*'",
-    ":p": "unbound parameter",
-    "map('a', uuid())['a']": "would differ at each reading",
-    "current_timestamp": "depends on the time",
-    "identifier('id')": "it reads a column that isn't found in its text",
-    "name !< 'a'": "sqlglot can't parse it; put names into backticks, or write it in another way (line 1, character",
-    **dict.fromkeys(
-        (
-            *("cast('now' as timestamp)", "date'today'", "timestamp_ltz 'yesterday'", "to_date('today')"),
-            *(
-                "TIMESTAMP_NTZ /* id */ ' Tomorrow'",
-                "date 'today' -- by day",
-                "'NOW'::timestamp",
-                "try_to_timestamp('now')",
-            ),
-            *("date_add('today', id)", "timestamp '2020-01-01' < 'now'", "to_timestamp(concat('n', 'ow'))"),
-            "if(id = 1, timestamp '2020-01-01', 'now')",
-            "date_add(lower('TODAY'), id)",
-            *("timestamp_ntz '2020-01-01' = 'now'", "from_json('{\"at\": \"09:30\"}', 'at timestamp').at"),
-        ),
-        "depends on the time",
-    ),
-    **dict.fromkeys(
-        (
-            *("cast('09:30' as timestamp)", "timestamp '09:30'", "to_timestamp('T9')", "timestamp_ltz ' 9:30:10'"),
-            *("timestamp '2020-01-01' < '09:30'", "date_trunc('DAY', '09:30')", "'09:30' + interval 1 day"),
-        ),
-        "a text that is a time without a day is one of today",
-    ),
-    **dict.fromkeys(
-        (
-            *(
-                "cast(name as timestamp)",
-                "to_timestamp(name)",
-                "name < timestamp '2020-01-01'",
-                "date_trunc('DAY', name)",
-            ),
-            *("hour(name)", "name + interval 1 hour", "timestamp '2020-01-01' IN (name)", "extract(hour FROM name)"),
-            *("coalesce(name, timestamp '2020-01-01')", "map(timestamp '2020-01-01', 1)[name]"),
-            *("case name when timestamp '2020-01-01' then 1 end", "timestamp '2020-01-01' between name and name"),
-            "timestampadd(HOUR, 1, name)",
-            *("zip_with(array(name), array(timestamp '2020-01-01'), (x, y) -> x < y)[0]", "timestamp(name)"),
-            *("transform(array(name), x -> x::timestamp)[0]", "from_json(name, 'at timestamp').at"),
-            "try_variant_get(parse_json(name), '$', 'timestamp')",
-        ),
-        "give the format of the text, as in to_timestamp(text, 'yyyy-MM-dd HH:mm:ss')",
-    ),
-}
-
-# What looks like one of those, and is the same at each reading.
-GOOD = (
-    *("if(name = 'now', 'today', '09:30')", "name /* date 'today' */ -- cast('now' as date)", "\"timestamp 'now'\""),
-    *("timestamp '2020-01-01 09:30'", "date '2020-01-01'", "to_timestamp(name, 'HH:mm')", "cast('now' as string)"),
-    *("time '09:30'", "cast(name as date)", "timestamp_seconds(id)", "cast('2020-01-01T09:30' as timestamp)"),
-    *("case name when '09:30' then 'now' end", "from_json(name, 'at timestamp', map('timestampFormat', 'HH:mm')).at"),
-    *("case name when 'a' then timestamp '2020-01-01' end", "date_format(timestamp '2020-01-01', name)"),
-    *("from_utc_timestamp(timestamp '2020-01-01', name)", "name || timestamp '2020-01-01'", "to_json(struct(*))"),
-    *("filter(split(name, ','), x -> x <> name)[0]", "aggregate(array(1), 0, (sum, x) -> sum + x)"),
-    "zip_with(array(name), array(date '2020-01-01'), (x, y) -> concat(x, y))[0]",
-    *("date '2020-01-01' < timestamp '2020-01-01'", "timestampadd(DAY, id, timestamp '2020-01-01')", "hash(*)"),
-    *("filter(array(1, 2), ID -> ID > id)[0]", "concat('', name) < 'today'", "string(to_date(name, 'yyyy'))"),
-)
-
-
 def test_each_bad_expression_is_refused_with_its_line(lab: Lab) -> None:
     lab.spark.udf.register("ours", lambda name: name)
-    columns = (f"c{index}: {{sql: {json.dumps(sql)}, type: string}}" for index, sql in enumerate(BAD))
+    expressions = bad(lab.spark)
+    columns = (f"c{index}: {{sql: {json.dumps(sql)}, type: string}}" for index, sql in enumerate(expressions))
     _configure(lab, *columns, where="max(id) > 3")
     with raises_row(MISTAKES) as refused:
         lab.mirror()
     found = {problem.path: problem for problem in refused.value.facts["problems"]}
-    for index, (sql, message) in enumerate(BAD.items()):
+    for index, (sql, message) in enumerate(expressions.items()):
         problem = found.pop(f"tables.shop.orders.columns.c{index}")
         assert message in problem.message, (sql, problem.message)
         assert problem.line is not None
@@ -212,7 +125,7 @@ def test_each_bad_expression_is_refused_with_its_line(lab: Lab) -> None:
 
 
 def test_expressions_that_only_look_like_those_are_accepted(lab: Lab) -> None:
-    columns = (f"c{index}: {{sql: {json.dumps(sql)}, type: string}}" for index, sql in enumerate(GOOD))
+    columns = (f"c{index}: {{sql: {json.dumps(sql)}, type: string}}" for index, sql in enumerate(good(lab.spark)))
     _configure(lab, *columns, where="name <> 'now' -- or id = 1")
     spark_reads(lab.context, lab.context.log.state())
 
