@@ -11,12 +11,15 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from delta.tables import DeltaTable, IdentityGenerator
+import delta.tables
+from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 
 from mirror_assets_tests.source.handmade import commit_file
 
 Action = dict[str, Any]
+# Which has identity columns in Python, and in-commit timestamps.
+_HAS_DELTA_3_3 = hasattr(delta.tables, "IdentityGenerator")
 # Values of partition columns that are hard to spell in a folder's name, or before the Gregorian calendar.
 _ODD = {
     "STRING": ("NULL", "''", "'a/b=c'", "'ü %20'", "'x'", "'y:z'", "'{[*]}?#'", "' '"),
@@ -83,6 +86,8 @@ class Shape:
         # Without features, delta-rs can write the table until a statement enables one.
         is_plain = rng.random() < 0.3
         properties = {name: value for name, value in optional.items() if not is_plain and rng.random() < 0.3}
+        if not _HAS_DELTA_3_3:
+            properties.pop("delta.enableInCommitTimestamps", None)
         partition = rng.choice((None, None, *_ODD))
         generated = (
             rng.choice((None, None, None, "column", "partition")) if partition is None and not is_plain else None
@@ -196,8 +201,8 @@ class Table:
             builder = builder.addColumn("g", "BIGINT", generatedAlwaysAs="CAST(n AS BIGINT) * 2")
         if self.shape.generated == "partition":
             builder = builder.addColumn("g", "DATE", generatedAlwaysAs="CAST(ts AS DATE)").partitionedBy("g")
-        if self.shape.identity:
-            builder = builder.addColumn("i", "BIGINT", generatedByDefaultAs=IdentityGenerator())
+        if self.shape.identity and _HAS_DELTA_3_3:
+            builder = builder.addColumn("i", "BIGINT", generatedByDefaultAs=delta.tables.IdentityGenerator())
         if self.shape.partition:
             builder = builder.partitionedBy("p")
         if self.shape.clustered:

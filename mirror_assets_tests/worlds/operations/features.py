@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from delta.tables import DeltaTable, DeltaTableBuilder, IdentityGenerator
+import delta.tables
+from delta.tables import DeltaTable, DeltaTableBuilder
 from deltalake import write_deltalake
 
 from mirror_assets_tests.worlds.operations.operation import Trait
@@ -75,7 +76,7 @@ def _generated(builder: DeltaTableBuilder) -> DeltaTableBuilder:
 
 
 def _numbered(builder: DeltaTableBuilder) -> DeltaTableBuilder:
-    return builder.addColumn("row", "BIGINT", generatedByDefaultAs=IdentityGenerator())
+    return builder.addColumn("row", "BIGINT", generatedByDefaultAs=delta.tables.IdentityGenerator())
 
 
 PLAIN = Features("plain, by both writers", traits=frozenset({Trait.RUST}))
