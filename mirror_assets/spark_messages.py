@@ -38,8 +38,8 @@ _CAUSE_LINE = re.compile(r"^Caused by: ([\w.$]+)(?:: (.*))?$", re.MULTILINE)
 
 def spark_facts(error: Exception) -> SparkFacts:
     """Return the exception's cause chain from the JVM; if the JVM has died, one from its text."""
-    java, text = java_exception(error), server_trace(error)
-    causes = [_outermost(error)] if text else []
+    java, text = java_exception(error), server_trace(error) or str(error)
+    causes = [] if java is not None else [_outermost(error)]
     try:
         while java is not None and len(causes) < _DEPTH:
             text = java.getMessage() or ""

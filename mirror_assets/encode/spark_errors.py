@@ -17,7 +17,7 @@ from mirror_assets.source.errors import (
     SPARK_FAILED,
     SPARK_INTERRUPTED,
 )
-from mirror_assets.spark_api import SPARK_ERRORS
+from mirror_assets.spark_api import SPARK_ERRORS, sql_state
 from mirror_assets.spark_messages import spark_facts
 
 _DAMAGED = re.compile(
@@ -26,8 +26,11 @@ _DAMAGED = re.compile(
 )
 # AWS's SDK and S3's file system in Hadoop, where they name no address.
 _BY_STORE = re.compile(r"\(Service: \w+, Status Code: \d+|awssdk|fs\.s3a\.")
-# The class of SQLSTATE for values that an expression can't compute with.
-_DATA_EXCEPTION = re.compile(r"SQLSTATE: 22")
+# The class of SQLSTATE for values that an expression can't compute with. Spark 3.5 has some of them without a state.
+_DATA_STATE = "22"
+_DATA_EXCEPTION = re.compile(
+    rf"SQLSTATE: {_DATA_STATE}|\bSpark(?:Arithmetic|DateTime|NumberFormat|ArrayIndexOutOfBounds)Exception"
+)
 # Spark's, for a file whose column has a type that it can't convert.
 _UNCONVERTED = re.compile(
     r"[Pp]arquet column cannot be converted.*?[Cc]olumn: \[(.+?)\], [Ee]xpected: (.+?), [Ff]ound: (\w+)", re.DOTALL
@@ -41,7 +44,7 @@ _ACCESS_DENIED = re.compile(
 _TRANSIENT = re.compile(
     r"FetchFailed|ExecutorLost|BlockNotFound|SocketTimeout|SocketException|ConnectException|ConnectTimeout|UnknownHost"
     r"|ClosedChannel|NoRouteToHost|InterruptedIO|Missing an output location for shuffle|Connection reset"
-    r"|Too many open files|Input/output error|Stale file handle|, (?:408|429|50[0234]), "
+    r"|sent no counts|Too many open files|Input/output error|Stale file handle|, (?:408|429|50[0234]), "
 )
 
 
@@ -61,7 +64,7 @@ def spark_error(error: Exception, place: str) -> MirrorError:  # noqa: PLR0911 e
     """Return the MirrorError for an exception of Spark; `place` names the table and the operation in its message."""
     facts = spark_facts(error)
     why, text = facts.why, facts.classes_and_text
-    if _DATA_EXCEPTION.search(text):
+    if _DATA_EXCEPTION.search(text) or any(sql_state(name).startswith(_DATA_STATE) for name in facts.conditions):
         return EXPRESSION_FAILED(place=place, condition=min(facts.conditions, default="a data exception"))
     if facts.lacks_delta:
         return DELTA_MISSING(what=place)

@@ -90,6 +90,14 @@ _MEANINGS: dict[str, tuple[tuple[tuple[str, str], ...], ErrorRow[MirrorError] | 
         ),
         FILE_DAMAGED,
     ),
+    "CAST_INVALID_INPUT": (
+        (
+            (_FETCH, "[TASK_WRITE_FAILED] Task failed while writing rows to file:/t."),
+            (_FETCH, "[CAST_INVALID_INPUT] The value 'x' of the type \"STRING\" cannot be cast"),
+        ),
+        ErrorCode.EXPRESSION_FAILED,
+    ),
+    "sent no counts": (((_FETCH, "Spark sent no counts within 300 s of the query"),), SPARK_INTERRUPTED),
     "EOFException (while reading file:/t/a.parquet)": (
         ((_FETCH, _READING.format("NO_HINT")), ("java.io.EOFException", "EOFException")),
         FILE_DAMAGED,
@@ -114,6 +122,15 @@ def test_without_the_jvm_the_text_is_all_there_is() -> None:
     assert facts.conditions == {"PATH_NOT_FOUND"}
     assert "s3a://b/t/x" in str(facts.unfound)
     assert "at a.b" not in facts.why
+
+
+def test_a_cause_is_found_in_the_text_where_a_secret_was_taken_out_of_it() -> None:
+    told = (
+        "Job aborted\n\tat a.b\nCaused by: org.apache.spark.SparkNumberFormatException: [CAST_INVALID_INPUT] The value"
+    )
+    error = spark_error(RuntimeError(told), "shop.orders, encoding")
+    assert error.code is ErrorCode.EXPRESSION_FAILED
+    assert "CAST_INVALID_INPUT" in str(error)
 
 
 def test_a_commit_with_a_wrong_checksum_is_named(lab: Lab) -> None:
