@@ -16,6 +16,7 @@ from mirror_assets.errors import ErrorCode, ErrorRow, SettingError
 HADOOP = "spark.hadoop."
 # Without it, Spark 3.5 takes the table of a scan's files row by row.
 _ARROW = "spark.sql.execution.arrow.pyspark.enabled"
+_CATALYST = "org.apache.spark.sql.catalyst.optimizer"
 _SQL, _PARQUET, _DELTA = "spark.sql.", "spark.sql.parquet.", "spark.databricks.delta."
 
 
@@ -263,6 +264,17 @@ BYTE_SETTINGS: tuple[ByteSettings, ...] = (
                 "allowHashOnMapType": "false",
             },
         ),
+    ),
+    ByteSettings(
+        "counts",
+        "the operators that count rows stay where a query turns out to have none; without them Spark 3.5 and 4.0 wait "
+        "for counts that never come, and newer ones have none",
+        {
+            f"{_SQL}optimizer.excludedRules": f"{_CATALYST}.PruneFilters,{_CATALYST}.PropagateEmptyRelation",
+            f"{_SQL}adaptive.optimizer.excludedRules": (
+                "org.apache.spark.sql.execution.adaptive.AQEPropagateEmptyRelation"
+            ),
+        },
     ),
     ByteSettings(
         "written files",

@@ -7,16 +7,20 @@ use Spark, like `spark_messages.py`.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import Future
 from functools import lru_cache
+from threading import Thread
 from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError
-from pyspark import inheritable_thread_target
+from pyspark import SparkContext, inheritable_thread_target
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructField
 
 if TYPE_CHECKING:
@@ -25,6 +29,8 @@ if TYPE_CHECKING:
 _Work = TypeVar("_Work", bound=Callable[..., object])
 # PySpark wraps most exceptions of the JVM, but not all.
 SPARK_ERRORS = (PySparkException, Py4JJavaError)
+# The event with a query's counts follows it within milliseconds, unless the driver is overloaded.
+_EVENT_SECONDS = 300.0
 # Types of Delta, by the first Spark that has them.
 _SINCE = {"variant": "4.0"}
 
@@ -44,6 +50,12 @@ def condition_of(error: PySparkException) -> str | None:
 def java_exception(error: Exception) -> JavaObject | None:
     """Return the JVM's exception behind one of PySpark; None for one that came from a server."""
     return error.java_exception if isinstance(error, Py4JJavaError) else getattr(error, "_origin", None)
+
+
+def sql_state(condition: str) -> str:
+    """Return the SQLSTATE of a condition, which Spark 3.5 has in no message; empty if this process has no JVM."""
+    jvm = SparkContext._jvm  # noqa: SLF001 PySpark's exceptions have the condition of the outermost cause alone
+    return (jvm.org.apache.spark.SparkThrowableHelper.getSqlState(condition) or "") if jvm is not None else ""
 
 
 def server_trace(error: Exception) -> str:
@@ -91,7 +103,28 @@ def arrow_table(rows: DataFrame) -> pa.Table:
     if hasattr(rows, "toArrow"):
         return rows.toArrow()
     # What `toPandas` begins with in Spark 3.5; pandas has no integers beside NULL.
-    return pa.Table.from_batches(rows._collect_as_arrow())  # noqa: SLF001
+    return pa.Table.from_batches(rows._collect_as_arrow(), to_arrow_schema(rows.schema))  # noqa: SLF001
+
+
+def observed(counted: Observation) -> Counter[str]:
+    """Return the counts by name, after the query. Raises what Spark raises, and PySparkException if none come.
+
+    Spark sends them to itself as an event, and drops events when it has many. Some Sparks then wait without a limit.
+    """
+    found = Future[Counter[str]]()
+
+    def ask() -> None:
+        try:
+            found.set_result(Counter(counted.get))
+        except SPARK_ERRORS as error:
+            found.set_exception(error)
+
+    # The thread of a pool would keep the process from ending.
+    Thread(target=ask, name="counts", daemon=True).start()
+    try:
+        return found.result(_EVENT_SECONDS)
+    except TimeoutError as error:
+        raise PySparkException(f"Spark sent no counts within {_EVENT_SECONDS:.0f} s of the query") from error
 
 
 def valid_utf8(text: Column) -> Column:

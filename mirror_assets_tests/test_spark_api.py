@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from pyspark.errors import AnalysisException
-from pyspark.sql import SparkSession
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import DataFrame, Observation, SparkSession, Window
 from pyspark.sql import functions as F
 
 from mirror_assets.spark_api import (
@@ -22,8 +22,10 @@ from mirror_assets.spark_api import (
     is_classic,
     java_exception,
     lacking_types,
+    observed,
     server_trace,
     settings_of,
+    sql_state,
     valid_utf8,
 )
 
@@ -43,6 +45,10 @@ def test_an_exception_has_sparks_condition_and_the_one_of_the_jvm(spark: SparkSe
     assert java is not None
     assert java.getClass().getSimpleName() == "AnalysisException"
     assert server_trace(raised.value) == ""
+
+
+def test_a_condition_of_a_value_has_its_state_also_where_no_message_says_it() -> None:
+    assert (sql_state("DIVIDE_BY_ZERO"), sql_state("NO_CONDITION_OF_SPARK")) == ("22012", "")
 
 
 def test_work_of_another_thread_has_the_description_of_this_one(spark: SparkSession) -> None:
@@ -77,6 +83,37 @@ def test_a_table_of_arrow_keeps_its_values_and_types(spark: SparkSession) -> Non
     frame = arrow_frame(spark, table)
     assert frame.schema.simpleString() == "struct<text:string,number:bigint,small:int,words:array<bigint>>"
     assert [row.asDict() for row in frame.collect()] == arrow_table(frame).to_pylist() == table.to_pylist()
+
+
+def test_a_table_without_rows_keeps_its_columns(spark: SparkSession) -> None:
+    assert arrow_table(spark.range(3).where("id > 5")).schema.names == ["id"]
+
+
+_NO_ROWS = {
+    "by a shuffle": lambda rows: rows.where("id > 1000"),
+    "by a constant": lambda rows: rows.where("1 = 0"),
+    "by a value that can't be": lambda rows: rows.where("length(text) IS NULL"),
+}
+
+
+@pytest.mark.parametrize("way", _NO_ROWS)
+def test_rows_are_counted_where_none_of_them_is_left(adaptive_spark: SparkSession, tmp_path: Path, way: str) -> None:
+    """Without this project's settings, no Spark has these counts, and Spark 3.5 and 4.0 wait for them without end."""
+    read, left = Observation(), Observation()
+    count = F.count(F.lit(1)).alias("rows")
+    frame = adaptive_spark.range(0, 100, 1, 4).withColumn("text", F.expr("string(id)")).observe(read, count)
+    window = Window.partitionBy("text").orderBy("id")
+    rows: DataFrame = _NO_ROWS[way](frame).repartition(3, "text")
+    rows.withColumn("at", F.row_number().over(window)).observe(left, count).write.parquet(str(tmp_path / "t"))
+    assert (observed(read), observed(left)) == ({"rows": 100}, {"rows": 0})
+
+
+def test_counts_that_never_come_are_an_error(monkeypatch: pytest.MonkeyPatch, spark: SparkSession) -> None:
+    monkeypatch.setattr("mirror_assets.spark_api._EVENT_SECONDS", 0.1)
+    never = Observation()
+    spark.range(1).observe(never, F.count(F.lit(1)).alias("rows"))
+    with pytest.raises(PySparkException, match="sent no counts"):
+        observed(never)
 
 
 def _schema(kind: object) -> str:

@@ -22,7 +22,7 @@ from mirror_assets.encode.columns import (
     value_stamp,
     values_where,
 )
-from mirror_assets.encode.counted import Counted, ObservedRows, number_of, observed, observed_changes, row_counts
+from mirror_assets.encode.counted import Counted, ObservedRows, number_of, observed_changes, row_counts
 from mirror_assets.encode.errors import ROWS_MISPLACED, duplicate_key
 from mirror_assets.encode.inserts import write_parts
 from mirror_assets.encode.part_assignment import EncodeGroup, group_commits, part_of_row, shuffle_key
@@ -34,7 +34,7 @@ from mirror_assets.source.batching import PartAssignment
 from mirror_assets.source.commits import ReadRows
 from mirror_assets.source.scan import RowKind, Scan
 from mirror_assets.source.schema import ALL_ROWS, LandedColumn, Projection
-from mirror_assets.spark_api import for_thread
+from mirror_assets.spark_api import for_thread, observed
 from mirror_assets.spark_messages import readable
 from mirror_assets.spark_names import quoted
 

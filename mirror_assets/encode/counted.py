@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field, fields
 from typing import NamedTuple
 
@@ -12,7 +11,7 @@ from pyspark.sql import functions as F
 from mirror_assets.encode.columns import CHANGE_TYPE, COMMIT_VERSION, is_new_row, projected
 from mirror_assets.source.commits import ReadRows
 from mirror_assets.source.schema import Projection
-from mirror_assets.spark_api import SPARK_ERRORS
+from mirror_assets.spark_api import observed
 
 _FACTOR, _PRIME = 2654435761, 1000003
 _WEIGHTED = "weighted"
@@ -76,17 +75,3 @@ def row_counts() -> list[Column]:
 def number_of(rows: DataFrame) -> int:
     """Count the rows; reads no column except those of a condition."""
     return int(rows.agg(F.coalesce(F.sum(F.lit(1)), F.lit(0))).collect()[0][0])
-
-
-def observed(counted: Observation) -> Counter[str]:
-    """Return the counts by name; 0 for all if the write had no rows. Raises what Spark raises.
-
-    Adaptive execution drops the operator that counts where a shuffle turns out empty. Spark then has no counts, and
-    asserts that it has.
-    """
-    try:
-        return Counter(counted.get)
-    except SPARK_ERRORS as error:
-        if "java.lang.AssertionError" not in str(error):
-            raise
-        return Counter()

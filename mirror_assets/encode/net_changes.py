@@ -35,7 +35,7 @@ from mirror_assets.encode.columns import (
     value_stamp,
     values_where,
 )
-from mirror_assets.encode.counted import Counted, ObservedRows, number_of, observed
+from mirror_assets.encode.counted import Counted, ObservedRows, number_of
 from mirror_assets.encode.errors import duplicate_key
 from mirror_assets.encode.inserts import write_parts
 from mirror_assets.encode.scan_reader import read_scan
@@ -46,6 +46,7 @@ from mirror_assets.source.batching import parts_for
 from mirror_assets.source.commits import ReadRows
 from mirror_assets.source.scan import DifferingScans
 from mirror_assets.source.schema import ALL_ROWS, LandedColumn, Projection
+from mirror_assets.spark_api import observed
 from mirror_assets.spark_messages import readable
 from mirror_assets.spark_names import quoted
 

@@ -9,7 +9,6 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
 from mirror_assets.encode.columns import projected
-from mirror_assets.encode.counted import observed
 from mirror_assets.encode.scan_reader import read_scan
 from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.pipeline.context import TableContext, reading
@@ -21,6 +20,7 @@ from mirror_assets.source.errors import FILE_UNFOUND, source_not_delta
 from mirror_assets.source.losses import SourceRead
 from mirror_assets.source.scan_builder import scan_version
 from mirror_assets.source.schema import ALL_ROWS, Projection
+from mirror_assets.spark_api import observed
 from mirror_assets.spark_messages import readable
 from mirror_assets.spark_names import quoted
 

@@ -24,7 +24,7 @@ from mirror_assets.markers import ROW_ID
 from mirror_assets.redaction import redacted_error
 from mirror_assets.source.errors import DELTA_MISSING
 from mirror_assets.source.schema import Projection
-from mirror_assets.spark_api import SPARK_ERRORS, is_classic
+from mirror_assets.spark_api import SPARK_ERRORS, is_classic, observed
 from mirror_assets.spark_messages import SparkFacts, readable, spark_facts
 from mirror_assets.spark_names import quoted, spark_path, table_at
 from mirror_assets.standin.errors import MIRROR_UNREADABLE
@@ -248,7 +248,8 @@ def _differences(read: OpenedTables, buckets: frozenset[int]) -> tuple[tuple[str
         side = Side.ONLY_IN_SOURCE if not counts[1] else Side.ONLY_IN_MIRROR if not counts[0] else Side.DIFFERS
         columns = tuple(name for alias, name in others if row[alias]) if side is Side.DIFFERS else ()
         samples.append(DifferenceSample(tuple(_text(row[alias]) for alias in identity), side, columns, *counts))
-    return tuple(name for alias, name in others if counted.get[alias]), tuple(samples)
+    differs = observed(counted)
+    return tuple(name for alias, name in others if differs[alias]), tuple(samples)
 
 
 def _text(value: object) -> str | None:
