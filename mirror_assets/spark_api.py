@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent import futures
 from functools import lru_cache
 from threading import Thread
 from typing import TYPE_CHECKING, TypeVar
@@ -111,7 +111,7 @@ def observed(counted: Observation) -> Counter[str]:
 
     Spark sends them to itself as an event, and drops events when it has many. Some Sparks then wait without a limit.
     """
-    found = Future[Counter[str]]()
+    found = futures.Future[Counter[str]]()
 
     def ask() -> None:
         try:
@@ -123,7 +123,7 @@ def observed(counted: Observation) -> Counter[str]:
     Thread(target=ask, name="counts", daemon=True).start()
     try:
         return found.result(_EVENT_SECONDS)
-    except TimeoutError as error:
+    except futures.TimeoutError as error:
         raise PySparkException(f"Spark sent no counts within {_EVENT_SECONDS:.0f} s of the query") from error
 
 
