@@ -87,7 +87,7 @@ $(HOME_SETTINGS): dagster.yaml
 $(INSTALLED): extras := dev
 $(DEMO_INSTALLED): extras := demo
 $(INSTALLED) $(DEMO_INSTALLED): pyproject.toml constraints.txt
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "Python 3.10 or newer is needed: install it, or run make PYTHON=/path/to/python")'
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: install it, or run make PYTHON=/path/to/python")'
 	$(PYTHON) -m venv $(VENV)
 	@sed $(if $(filter-out 4.2,$(SPARK))$(DELTA),-e '/^\(delta_spark\|py4j\)==/d') -e 's/^pyspark==.*/pyspark==$(SPARK).*/' \
 		constraints.txt > $(VENV)/constraints.txt
