@@ -23,7 +23,7 @@ _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]")
 _READ = re.compile(r"Encountered error while reading file (\S.*?)\. ")
 _LOCAL = re.compile("^file:/+")
 _NAMES_EXCEPTION = re.compile(r"^\S*Exception: ")
-_NOT_FOUND = ("FileNotFoundException", "NoSuchFileException")
+_NOT_FOUND = ("FileNotFoundException", "NoSuchFileException", "SparkFileNotFoundException")
 _NOT_FOUND_CONDITIONS = ("PATH_NOT_FOUND", "FAILED_READ_FILE.FILE_NOT_EXIST")
 # Java also raises FileNotFoundException for permissions and limits; the operating system's reason is in brackets.
 _REASON = re.compile(r"\(([A-Z][^()]*)\)$")

@@ -19,6 +19,7 @@ from mirror_assets.landing.names import TableName
 from mirror_assets.pipeline.project import stand_in
 from mirror_assets.pipeline.reconcile_table import reconcile_table
 from mirror_assets_tests.landed_slices import landed_slices
+from mirror_assets_tests.spark_4 import IS_SPARK_4
 
 # Written by Spark, by column mapping and with deletion vectors; the other by hand, as writers without Spark do.
 OURS, CHANGES, FOREIGN = (TableName("shop", name) for name in ("ours", "changes", "foreign"))
@@ -98,6 +99,8 @@ class HostileLake:
         session, table = spark.newSession(), f"delta.`{self.root / 'lake' / 'ours'}`"
         # As Spark writes timestamps by default.
         session.conf.set("spark.sql.parquet.outputTimestampType", "INT96")
+        for stored in ("int96", "datetime"):  # Spark 3.5 asks which calendar is meant
+            session.conf.set(f"spark.sql.parquet.{stored}RebaseModeInWrite", "CORRECTED")
         session.sql(
             f"CREATE TABLE {table} (id INT, day DATE, at TIMESTAMP, wall TIMESTAMP_NTZ, code CHAR(5), "
             "amount DECIMAL(38, 10), name STRING, info STRUCT<a: INT, b: STRING>, ratio DOUBLE, "
@@ -152,7 +155,7 @@ def _by_hand(folder: Path) -> None:
         }
         if whole:
             columns["name"] = pa.array([f"n{n}" for n in ids])
-        pq.write_table(pa.table(columns), folder / name, use_deprecated_int96_timestamps=whole)
+        pq.write_table(pa.table(columns), folder / name, use_deprecated_int96_timestamps=whole and IS_SPARK_4)
     first, second = ({"path": f"part=01/{name}.parquet", "dataChange": True} for name in ("first", "second"))
     added = {"partitionValues": {}, "modificationTime": 1, "size": 0}
     fields = [

@@ -23,6 +23,7 @@ from mirror_assets.source.actions import Metadata
 from mirror_assets.source.batching import PartAssignment
 from mirror_assets.source.scan import RowKind, Scan, ScannedFile
 from mirror_assets.source.schema import LandedColumn
+from mirror_assets.spark_api import arrow_frame
 
 _COLUMNS = (LandedColumn("id", "bigint"), LandedColumn("version", "bigint"))
 _TARGET = 50
@@ -41,7 +42,7 @@ def _given(spark: SparkSession, patch: pytest.MonkeyPatch, rows: Sequence[int]) 
     table = {"id": [*range(len(versions))], "version": versions, COMMIT_VERSION: versions, CHANGE_TYPE: kinds}
     types = [pa.int64(), pa.int64(), pa.int64(), pa.string()]
     schema = pa.schema(list(zip(table, types, strict=True)))
-    frame = spark.createDataFrame(pa.table(table, schema)).repartition(3)
+    frame = arrow_frame(spark, pa.table(table, schema)).repartition(3)
 
     def read(_spark: SparkSession, scan: Scan) -> DataFrame:
         return frame.where(F.col(COMMIT_VERSION).isin([file.version for file in scan.files]))

@@ -23,6 +23,7 @@ from mirror_assets_tests.handmade_table import HandmadeTable, commit_info, featu
 from mirror_assets_tests.scans import scanned_changes
 from mirror_assets_tests.smoke import smoke_first
 from mirror_assets_tests.source.handmade import column
+from mirror_assets_tests.spark_4 import IS_SPARK_4, possible_with_spark_4
 
 _BY_CATALOG = {"catalogManaged", "catalogOwned"}
 _FEED = "delta.enableChangeDataFeed = true"
@@ -138,7 +139,7 @@ def _settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None
 
 @pytest.mark.parametrize("name", smoke_first(list(WRITTEN), 3))
 def test_a_table_is_read_as_by_delta(spark: SparkSession, tmp_path: Path, name: str) -> None:
-    with _settings(spark, _SHREDDING if name == "types" else {}):
+    with _settings(spark, _SHREDDING if name == "types" else {}), possible_with_spark_4():
         for statement in WRITTEN[name].split(";"):
             spark.sql(statement.replace("{t}", f"delta.`{tmp_path}`"))
     _is_read_as_by_delta(spark, name, tmp_path)
@@ -160,7 +161,9 @@ def test_collations_and_features_without_a_writer_at_hand(spark: SparkSession, t
     _is_read_as_by_delta(spark, "by hand", tmp_path / "t")
     condition = Projection("name = 'A' AND part = 'a'")
     chosen = projected(read_scan(spark, scan_version(DeltaLog(str(table.path)), 0)), condition)
-    assert chosen.count() == 2
+    assert chosen.count() == (2 if IS_SPARK_4 else 0), (
+        "Spark 3.5 has no collations, and the condition is refused before"
+    )
 
 
 # A column of each old type, with its new type and a value.
@@ -205,7 +208,8 @@ def test_files_are_read_in_each_wider_type(spark: SparkSession, tmp_path: Path) 
     wider = ("t.x TYPE DOUBLE", "t.y.element TYPE DECIMAL(14, 2)", "u.key TYPE BIGINT", "u.value TYPE TIMESTAMP_NTZ")
     plain = (f"{name} TYPE {new}" for name, (_, new, _) in _WIDENED.items() if "<" not in new)
     changes = ", ".join((*plain, *wider))
-    spark.sql(f"ALTER TABLE delta.`{tmp_path}` ALTER COLUMN {changes}")
+    with possible_with_spark_4():
+        spark.sql(f"ALTER TABLE delta.`{tmp_path}` ALTER COLUMN {changes}")
     _is_read_as_by_delta(spark, "widened", tmp_path)
     wanted = ", ".join(
         f"CAST(CAST({value} AS {old}) AS {new}) AS {name}" for name, (old, new, value) in _WIDENED.items()
@@ -265,5 +269,6 @@ def test_a_timestamp_without_a_zone_is_read_from_int96(spark: SparkSession, tmp_
     early = dt.datetime(1, 2, 3, 4, 5, 6)  # noqa: DTZ001 the type has no zone
     add = table.add({"n": early}, types={"n": pa.timestamp("us")}, use_deprecated_int96_timestamps=True)
     table.commit(commit_info(), add)
-    found = read_scan(spark, scan_version(DeltaLog(str(table.path)), 0)).selectExpr("string(n)").collect()
+    with possible_with_spark_4():
+        found = read_scan(spark, scan_version(DeltaLog(str(table.path)), 0)).selectExpr("string(n)").collect()
     assert [row[0] for row in found] == ["0001-02-03 04:05:06"]

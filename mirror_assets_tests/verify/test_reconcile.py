@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from mirror_assets.errors import ErrorCode, RetryError, StopError
 from mirror_assets.landing.generations import EqualVersions
 from mirror_assets.markers import JSON_OPTIONS
+from mirror_assets.spark_api import arrow_table
 from mirror_assets.standin.errors import MirrorUnreadable
 from mirror_assets.verify.reconcile import reconcile
 from mirror_assets.verify.reconciliation import (
@@ -121,7 +122,7 @@ def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     writer.options(**_PROPERTIES).save(str(root / "source"))
     SparkTable.forPath(spark, str(root / "source")).delete("k = 9")
     lake = Lake(spark, root / "source", root / "mirror")
-    write_deltalake(str(lake.mirror), pa.table(lake.landed().toArrow()))
+    write_deltalake(str(lake.mirror), arrow_table(lake.landed()))
     return root
 
 

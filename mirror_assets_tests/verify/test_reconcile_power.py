@@ -16,6 +16,7 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import DataFrame, SparkSession
 
 from mirror_assets.source.schema import ALL_ROWS, LandedColumn, Projection
+from mirror_assets.spark_api import arrow_table
 from mirror_assets.verify.reconcile import reconcile
 from mirror_assets.verify.reconciliation import ReconcileRequest, ReconcileState, Reconciliation
 from mirror_assets_tests.smoke import smoke_first
@@ -142,7 +143,7 @@ _ROWS: dict[str, Callable[[pa.Table], pa.Table]] = {
 @pytest.mark.parametrize("keys", [("k",), pytest.param((), marks=pytest.mark.soak)], ids=["keyed", "keyless"])
 @pytest.mark.parametrize("name", list(_ROWS))
 def test_rows_that_differ_are_found(typed: Tables, name: str, keys: tuple[str, ...]) -> None:
-    rows = pa.table(typed.spark.read.format("delta").load(typed.source).toArrow()).sort_by("k")
+    rows = arrow_table(typed.spark.read.format("delta").load(typed.source)).sort_by("k")
     typed.mirrors(_ROWS[name](rows))
     result = reconcile(typed.spark, replace(typed.request(_columns(_TYPES)), keys=keys))
     assert result.state is ReconcileState.DIFFERENT
@@ -262,7 +263,7 @@ def test_rows_that_deltas_reader_would_skip_are_compared(spark: SparkSession, tm
     others.conf.set("spark.databricks.delta.generatedColumn.partitionFilterOptimization.enabled", "true")
     assert others.read.format("delta").load(tables.source).where(where).count() == 0, "the filter loses them"
     names = [column for column, _ in columns]
-    rows = pa.table(source.toArrow()).select(names)
+    rows = arrow_table(source).select(names)
     tables.mirrors(rows)
     request = tables.request(columns, Projection(where, (), ("amount",)))
     assert reconcile(spark, request).state is ReconcileState.EQUAL

@@ -18,6 +18,7 @@ from mirror_assets.config.load import load_config
 from mirror_assets.features.demo.claim import write_config
 from mirror_assets.features.demo.with_spark.demo_lake import begin_lake, continue_lake
 from mirror_assets.features.demo.with_spark.histories import AIRLINES, AIRPORTS, HISTORIES, History
+from mirror_assets.spark_api import arrow_table
 
 MONTHS = range(1, 3)
 _SOAKED = pytest.param(HISTORIES, marks=pytest.mark.soak, id="all tables")
@@ -70,5 +71,5 @@ def demo(request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: 
     tables = [history.table for history in histories]
     keys = {table: config.table(f"nycflights.{table}").keys for table in tables}
     feed = spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", 0)
-    feeds = {table: feed.load(str(root / "lake" / table)).toArrow() for table in tables}
+    feeds = {table: arrow_table(feed.load(str(root / "lake" / table))) for table in tables}
     return Demo(root, histories, tuple(reports), keys, feeds)

@@ -14,6 +14,7 @@ from mirror_assets.lakes.catalogs import KnownLocations
 from mirror_assets.lakes.errors import SOURCE_UNAVAILABLE
 from mirror_assets.pipeline.repair_table import repair_table
 from mirror_assets.source.batching import Limits
+from mirror_assets.spark_api import arrow_table
 from mirror_assets.verify.reconciliation import ReconcileState
 from mirror_assets_tests import figures
 from mirror_assets_tests.delta_reader import read_changes
@@ -131,7 +132,7 @@ def test_a_history_has_the_feed(spark: SparkSession, tmp_path: Path, unity: Loop
     columns = ("id", "name", "p", "_change_type", "_commit_version")
     kept = rows_of(DeltaTable(str(place)).to_pyarrow_table(), columns)
     feed = read_changes(spark, str(made.writer), 0, 4).select(*columns)
-    assert kept == rows_of(feed.toArrow(), columns)
+    assert kept == rows_of(arrow_table(feed), columns)
     rows = spark.read.format("delta").load(str(place))
     times = rows.selectExpr("_commit_version", "unix_millis(_commit_timestamp)").distinct().collect()
     assert {row[0]: row[1] for row in times} == {version: made.time_ms(version) for version in (1, 2, 3, 4)}
