@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, DataType, LongType, MapType, StringType, StructField, StructType
+from pyspark.sql.types import ArrayType, DataType, LongType, MapType, NullType, StringType, StructField, StructType
 
 from mirror_assets.encode.columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION, ROW_ID, ROW_VERSION, optional
 from mirror_assets.encode.errors import TYPE_UNREADABLE
@@ -268,6 +268,8 @@ class _ScanReader:
             value = F.expr(sql(alias))
             if one.name in partitions:
                 value = _partition_column(one, wanted, sql(alias))
+            elif isinstance(wanted, NullType):
+                value = F.lit(None)
             elif stored.simpleString() != wanted.simpleString():
                 value = value.cast(wanted)
             if alias in constants and constants[alias] != "NULL":
@@ -343,7 +345,8 @@ class _ScanReader:
             return ArrayType(self._stored_type(type_.elementType))
         if isinstance(type_, MapType):
             return MapType(self._stored_type(type_.keyType), self._stored_type(type_.valueType))
-        return StringType() if isinstance(type_, StringType) else type_
+        # No file has a column of VOID, and Spark 3.5 refuses to read one.
+        return StringType() if isinstance(type_, StringType | NullType) else type_
 
     def _path(self, file: ScannedFile) -> str:
         return hadoop_path(self.scan.uri, file.path)

@@ -272,3 +272,10 @@ def test_a_timestamp_without_a_zone_is_read_from_int96(spark: SparkSession, tmp_
     with possible_with_spark_4():
         found = read_scan(spark, scan_version(DeltaLog(str(table.path)), 0)).selectExpr("string(n)").collect()
     assert [row[0] for row in found] == ["0001-02-03 04:05:06"]
+
+
+def test_a_column_that_only_has_nulls_is_read(spark: SparkSession, tmp_path: Path) -> None:
+    spark.range(2).coalesce(1).selectExpr("NULL AS nothing", "id").write.format("delta").save(str(tmp_path))
+    found = read_scan(spark, scan_version(DeltaLog(str(tmp_path)), 0))
+    assert found.dtypes == [("nothing", "void"), ("id", "bigint")]
+    assert [tuple(row) for row in found.collect()] == [(None, 0), (None, 1)]
