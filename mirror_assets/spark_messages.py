@@ -72,6 +72,11 @@ class SparkFacts:
         return frozenset(cause.condition for cause in self.causes if cause.condition is not None)
 
     @property
+    def names(self) -> frozenset[str]:
+        """The class names of all causes: some have no condition in Spark 3.5 and Delta 3."""
+        return frozenset(cause.name for cause in self.causes)
+
+    @property
     def lacks_delta(self) -> bool:
         """Whether Spark doesn't know Delta's reader, or not its extension."""
         return bool(self.conditions & _WITHOUT_DELTA) and any(_DELTA.search(cause.message) for cause in self.causes)

@@ -51,6 +51,9 @@ _GONE = frozenset(
         "DELTA_LOG_FILE_NOT_FOUND",
         "DELTA_UNSUPPORTED_TIME_TRAVEL_BEYOND_DELETED_FILE_RETENTION_DURATION",
         "FAILED_READ_FILE.FILE_NOT_EXIST",
+        # Classes of Spark 3.5 and Delta 3, which have no conditions for these two.
+        "SparkFileNotFoundException",
+        "VersionNotFoundException",
     }
 )
 # Delta's conditions for a path without a table.
@@ -270,7 +273,7 @@ def source_errors(request: ReconcileRequest) -> Iterator[None]:
         safe = redacted_error(error)
         _require_delta(request, facts := spark_facts(safe))
         version = f"{request.table}: version {request.version} of {request.source}"
-        gone = min(facts.conditions & _GONE, default=None)
+        gone = min((facts.conditions | facts.names) & _GONE, default=None)
         if gone is not None:
             raise _COVERED_VERSION_GONE(version=version, why=gone) from safe
         raise _SOURCE_UNREADABLE(version=version, why=facts.why) from safe
