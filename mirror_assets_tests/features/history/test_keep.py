@@ -249,7 +249,9 @@ def test_a_stream_that_a_new_schema_stops_is_started_again(
 ) -> None:
     place.create()
     context = place.context(lambda: spark, stream=True)
-    spark.sql(f"ALTER TABLE delta.`{place.source}` SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
+    # Delta 3.2 asks for the versions of the protocol.
+    mapped = "delta.columnMapping.mode = 'name', delta.minReaderVersion = 2, delta.minWriterVersion = 5"
+    spark.sql(f"ALTER TABLE delta.`{place.source}` SET TBLPROPERTIES ({mapped})")
     spark.sql(f"INSERT INTO delta.`{place.source}` VALUES (4, 'n4')")
     said: list[str] = []
 
