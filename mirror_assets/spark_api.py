@@ -15,7 +15,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkContext, inheritable_thread_target
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
@@ -55,7 +55,10 @@ def java_exception(error: Exception) -> JavaObject | None:
 def sql_state(condition: str) -> str:
     """Return the SQLSTATE of a condition, which Spark 3.5 has in no message; empty if this process has no JVM."""
     jvm = SparkContext._jvm  # noqa: SLF001 PySpark's exceptions have the condition of the outermost cause alone
-    return (jvm.org.apache.spark.SparkThrowableHelper.getSqlState(condition) or "") if jvm is not None else ""
+    try:
+        return (jvm.org.apache.spark.SparkThrowableHelper.getSqlState(condition) or "") if jvm is not None else ""
+    except Py4JError:  # the JVM has died
+        return ""
 
 
 def server_trace(error: Exception) -> str:
@@ -116,7 +119,7 @@ def observed(counted: Observation) -> Counter[str]:
     def ask() -> None:
         try:
             found.set_result(Counter(counted.get))
-        except SPARK_ERRORS as error:
+        except Exception as error:  # noqa: BLE001 it is raised in the thread that waits, such as that the JVM has died
             found.set_exception(error)
 
     # The thread of a pool would keep the process from ending.

@@ -37,7 +37,7 @@ _CAUSE_LINE = re.compile(r"^Caused by: ([\w.$]+)(?:: (.*))?$", re.MULTILINE)
 
 
 def spark_facts(error: Exception) -> SparkFacts:
-    """Return the exception's cause chain from the JVM; if the JVM has died, one from its text."""
+    """Return the cause chain of the exception from the JVM; one from its text if there is no JVM, or it has died."""
     java, text = java_exception(error), server_trace(error) or str(error)
     causes = [] if java is not None else [_outermost(error)]
     try:

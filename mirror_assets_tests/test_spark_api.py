@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from py4j.protocol import Py4JNetworkError
+from pyspark import SparkContext
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, Observation, SparkSession, Window
 from pyspark.sql import functions as F
@@ -47,8 +49,25 @@ def test_an_exception_has_sparks_condition_and_the_one_of_the_jvm(spark: SparkSe
     assert server_trace(raised.value) == ""
 
 
+@pytest.mark.usefixtures("spark")
 def test_a_condition_of_a_value_has_its_state_also_where_no_message_says_it() -> None:
     assert (sql_state("DIVIDE_BY_ZERO"), sql_state("NO_CONDITION_OF_SPARK")) == ("22012", "")
+
+
+class _DeadJvm:
+    def __getattr__(self, name: str) -> object:
+        raise Py4JNetworkError(name)
+
+
+def test_a_jvm_that_has_died_is_asked_for_nothing_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SparkContext, "_jvm", _DeadJvm())
+    assert sql_state("DIVIDE_BY_ZERO") == ""
+
+
+def test_what_fails_in_the_thread_that_waits_is_raised_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Observation, "get", property(lambda _: _DeadJvm().counts))
+    with pytest.raises(Py4JNetworkError):
+        observed(Observation())
 
 
 def test_work_of_another_thread_has_the_description_of_this_one(spark: SparkSession) -> None:

@@ -23,6 +23,7 @@ from mirror_assets.encode.spark_version import delta_package
 from mirror_assets.errors import SettingError
 from mirror_assets.spark_api import settings_of
 from mirror_assets_tests.errors import raises_row
+from mirror_assets_tests.spark_4 import IS_SPARK_4
 
 _PARTITIONS = "spark.sql.shuffle.partitions"
 _OURS = "io.delta.sql.DeltaSparkSessionExtension"
@@ -74,7 +75,9 @@ def test_a_lost_file_is_an_error_where_the_project_ignores_missing_files(spark: 
     for file in folder.glob("*.parquet"):
         file.unlink()
     assert handed.read.format("delta").load(str(folder)).collect() == []
-    with pytest.raises((PySparkException, Py4JJavaError), match=r"FILE_NOT_EXIST|SparkFileNotFoundException"):
+    with pytest.raises(
+        (PySparkException, Py4JJavaError), match="FILE_NOT_EXIST" if IS_SPARK_4 else "SparkFileNotFound"
+    ):
         own_session(handed).read.format("delta").load(str(folder)).collect()
 
 
