@@ -1,4 +1,4 @@
-"""Links from messages to the documentation: to the section of an error code or of an asset check.
+"""Links from messages to the documentation: to the section of an error code or of a check, or to the page of a task.
 
 The address of the site is that of the environment variable, else `Documentation` under `[project.urls]` in
 pyproject.toml. Without both, a link is a page in the repository, such as `…/blob/main/docs/errors.md#log_gap`.
@@ -23,11 +23,17 @@ def check_link(check: str) -> str:
     return _link("checks", check)
 
 
-def _link(page: str, section: str) -> str:
+def task_link(task: str) -> str:
+    """Return the link to a page of the first week's questions: the name of a file in docs/tasks."""
+    return _link(f"tasks/{task}")
+
+
+def _link(page: str, section: str = "") -> str:
     site = os.environ.get(DOCS_VARIABLE, "").strip() or _urls_of_package().get("documentation", "")
+    anchor = f"#{section}" if section else ""
     if site:
-        return f"{site.rstrip('/')}/{page}/#{section}"
-    path, repository = f"docs/{page}.md#{section}", _urls_of_package().get("repository", "")
+        return f"{site.rstrip('/')}/{page}/{anchor}"
+    path, repository = f"docs/{page}.md{anchor}", _urls_of_package().get("repository", "")
     return f"{repository.rstrip('/')}/blob/main/{path}" if repository else path
 
 

@@ -26,6 +26,14 @@ _GROUPS: dict[Code, str] = {
 _WIDTH = 120
 _FACT = re.compile(r"\{(\w+)[^{}]*\}")
 _SQL = "ALTER "
+_TASKS = {
+    "mirror-assets rebuild": "[Should I repair or rebuild?](tasks/repair-or-rebuild.md)",
+    "mirror-assets fabric": "[Why is my table late?](tasks/late-table.md)",
+    "mirror-assets status": "[Why is my table late?](tasks/late-table.md)",
+    "mirror-assets reconcile": "[Why is a row missing or different?](tasks/missing-rows.md)",
+    "ALTER TABLE": "[Which way of reading changes fits my table?](tasks/choose-changes.md)",
+}
+"""The page of the first week that explains a command of a next step."""
 
 
 def modules() -> list[ModuleType]:
@@ -72,6 +80,10 @@ def _section(code: Code, rows: list[ErrorRow[MirrorError]]) -> str:
         chosen = [line for line in lines if line.startswith(_SQL) == (language == "sql")]
         if chosen:
             parts.append("\n".join((f"```{language}", *chosen, "```")))
+    steps = " ".join((*lines, *(row.next_step for row in rows)))
+    tasks = dict.fromkeys(link for command, link in _TASKS.items() if command in steps)
+    if tasks:
+        parts.append(f"**More**: {', '.join(tasks)}")
     return "\n\n".join(parts)
 
 

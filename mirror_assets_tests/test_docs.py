@@ -113,6 +113,41 @@ def test_every_section_has_a_command_that_the_command_line_accepts(page: str) ->
                 _parse(app, arguments)
 
 
+_SAID_COMMAND = re.compile(r"`mirror-assets ([^`]+)`")
+_SAID_PAGE = re.compile(r"docs/[a-z][\w/-]*\.md")
+
+
+def _said_strings() -> Iterator[tuple[str, str]]:
+    """Yield each string of the package with its file and line; what it fills in is 1."""
+    for path in _PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            match node:
+                case ast.JoinedStr(values=parts):
+                    text = "".join(str(part.value) if isinstance(part, ast.Constant) else "1" for part in parts)
+                case ast.Constant(value=str(text)):
+                    text = re.sub(r"\{\w+\}", "1", text)
+                case _:
+                    continue
+            yield f"{path.relative_to(ROOT)}:{node.lineno}", text
+
+
+def test_every_command_and_page_that_the_code_names_exists() -> None:
+    commands, wrong = 0, list[str]()
+    for place, text in _said_strings():
+        for command in _SAID_COMMAND.findall(" ".join(text.split())):
+            commands += 1
+            arguments = shlex.split(command.replace("VERSION", "1").replace("COMMAND", "plan"))
+            if arguments[0] in app.commands and not arguments[1:]:
+                continue  # the sentence names the command, and completes it with other words
+            try:
+                _parse(app, arguments)
+            except (click.ClickException, ValueError) as error:
+                wrong.append(f"{place}: {command}: {error}")
+        wrong += [f"{place}: {named}" for named in _SAID_PAGE.findall(text) if not (ROOT / named).exists()]
+    assert wrong == []
+    assert commands > 50
+
+
 def _parse(command: click.Command, arguments: list[str], parent: click.Context | None = None) -> None:
     """Parse the arguments as the command line does. Raises click.ClickException."""
     context = command.make_context(command.name, list(arguments), parent=parent)
@@ -126,6 +161,32 @@ def _parse(command: click.Command, arguments: list[str], parent: click.Context |
 def test_every_family_is_documented() -> None:
     told = {(codes(name)[0], codes(family)[0]) for name, family, *_ in table(DOCS / "errors.md", "Families")}
     assert told == {(family.family, family.__name__) for family in MirrorError.__subclasses__()}
+
+
+# The questions of the first week.
+
+_TASKS = sorted((DOCS / "tasks").glob("*.md"))
+_SCREEN = 50
+
+
+@pytest.mark.parametrize("page", _TASKS, ids=lambda page: page.stem)
+def test_a_page_of_the_first_week_fits_on_a_screen_and_is_linked(page: Path) -> None:
+    lines = page.read_text(encoding="utf-8").splitlines()
+    assert lines[0].startswith("# ")
+    assert lines[0].endswith("?")
+    assert sum(1 + len(line) // 120 for line in lines) <= _SCREEN
+    assert f"- [{lines[0][2:]}](tasks/{page.name})" in (DOCS / "index.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", _TASKS, ids=lambda page: page.stem)
+def test_every_command_of_the_first_week_exists(page: Path) -> None:
+    text = re.sub(r"^ +", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    lines = [line for language in ("bash", "text") for block in blocks(text, language) for line in block.splitlines()]
+    spans = _SAID_COMMAND.findall(" ".join(text.split()))
+    commands = [shlex.split(line, comments=True)[1:] for line in lines if line.startswith("mirror-assets ")]
+    for arguments in (*commands, *map(shlex.split, spans)):
+        _parse(app, arguments)
+    assert commands or spans or page.stem == "upgrade"
 
 
 # Links and references.
