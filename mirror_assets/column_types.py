@@ -33,6 +33,23 @@ class Family(Enum):
     REFUSED = "values that a landing file can't hold"
 
 
+class NtzLanding(str, Enum):
+    """The form in which a `timestamp_ntz` column lands; the SQL endpoint leaves out columns that land as they are.
+
+    UTC: a timestamp whose time in UTC is the column's. TEXT: `yyyy-MM-dd HH:mm:ss.SSSSSS`.
+    """
+
+    UTC = "utc"
+    TEXT = "text"
+    AS_IS = "as_is"
+
+    def landed(self, spelling: str) -> str:
+        """Return the landing type of a type in Spark's spelling: that of all others is itself."""
+        by_form = {NtzLanding.UTC: "timestamp", NtzLanding.TEXT: "string", NtzLanding.AS_IS: NTZ}
+        return by_form[self] if spelling == NTZ else spelling
+
+
+NTZ = "timestamp_ntz"
 LAND_AS_TEXT = (Family.TEXT, Family.NESTED)
 
 
@@ -69,7 +86,7 @@ COLUMN_TYPES = (
     ColumnType("binary", Family.BINARY, pa.binary(), literal="CAST('{}' AS BINARY)", key_cost=2.0, direct_lake=_BINARY),
     ColumnType("date", Family.TIME, pa.date32(), literal="DATE '{}'"),
     ColumnType("timestamp", Family.TIME, pa.timestamp("us", tz="UTC"), literal="TIMESTAMP '{}'", key_cost=2.0),
-    ColumnType("timestamp_ntz", Family.TIME, pa.timestamp("us"), literal="TIMESTAMP_NTZ '{}'", key_cost=2.0),
+    ColumnType(NTZ, Family.TIME, pa.timestamp("us"), literal="TIMESTAMP_NTZ '{}'", key_cost=2.0),
     ColumnType("decimal(", Family.DECIMAL, literal="{}", key_cost=4.0),
     ColumnType("char(", Family.TEXT, key_cost=0.0),
     ColumnType("varchar(", Family.TEXT, key_cost=0.0),
