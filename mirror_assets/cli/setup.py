@@ -36,7 +36,7 @@ _SHOWN = {
 def doctor(path: Path | None, names: Sequence[str], *, with_spark: bool, thorough: bool, as_json: bool) -> Exit:
     """Examine the landing zone, in a scratch folder, and the sources of these tables, or all; print each answer.
 
-    Fails if an answer is no.
+    Ends early if the landing zone rejects all requests. Fails if an answer is no.
     """
     project = compose(load_config(path), None if with_spark else no_spark, note)
     tables, answers = project.tables(names), list[DoctorAnswer]()
@@ -56,6 +56,9 @@ def doctor(path: Path | None, names: Sequence[str], *, with_spark: bool, thoroug
         answers.append(one)
         if not as_json:
             show_line(f"{_SHOWN[one.verdict]:9} {one.subject}: {one.question} {one.text}")
+        if one.ends:
+            note("All other questions were left out: they need the landing zone. Correct this first.")
+            break
     if as_json:
         show_json(answers)
     else:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from mirror_assets.errors import ErrorCode, ErrorRow, RetryError, SettingError
 
 _SHOWN = 300
@@ -212,6 +214,22 @@ TOKEN_REFUSED = ErrorRow(
 )
 
 
+# Entra's codes, and what to correct.
+_ENTRA_STEPS = {
+    "AADSTS7000222": "the client secret has expired: create a new one for the app registration in Entra, set "
+    "AZURE_CLIENT_SECRET to its value, and restart the process.",
+    "AADSTS7000215": "set AZURE_CLIENT_SECRET to the value of the client secret, not to its id. If it was deleted, "
+    "create a new one for the app registration in Entra.",
+    "AADSTS700016": "check AZURE_CLIENT_ID, and that AZURE_TENANT_ID is the tenant that has this app registration.",
+    "AADSTS90002": "set AZURE_TENANT_ID to the id of your tenant.",
+}
+
+
+def token_step(why: str) -> str | None:
+    """Return the next step for an error code in the authority's text; None if it is unknown."""
+    return next((step for code, step in _ENTRA_STEPS.items() if re.search(rf"\b{code}\b", why)), None)
+
+
 def token_refused(root: str, why: str) -> SettingError:
     """Return TOKEN_REFUSED with the first 300 characters of the authority's text."""
-    return TOKEN_REFUSED(root=root, why=" ".join(why.split())[:300].rstrip("."))
+    return TOKEN_REFUSED(root=root, why=" ".join(why.split())[:300].rstrip("."), next_step=token_step(why))

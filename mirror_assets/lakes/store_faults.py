@@ -56,8 +56,67 @@ _DENIED = StoreFault(
         "lacked the necessary privileges",
     ),
 )
+_TENANT_SETTINGS = (
+    "`Users can access data stored in OneLake with apps external to Fabric` and, for a service principal, `Service "
+    "principals can call Fabric public APIs`."
+)
+# The refusals of OneLake and of Fabric's REST API, by error code: the client of landing zones and that of mirrored
+# databases share them. Microsoft publishes no code for the tenant settings, so their names in the message are signs.
+CAPACITY_PAUSED = StoreFault(
+    "rejects all requests while the capacity of the workspace is paused",
+    "resume the capacity in the Azure portal, or assign the workspace to an active one, then run again; nothing was "
+    "lost. Then check with `mirror-assets fabric status` whether mirroring has to be resumed as well.",
+    ("CapacityNotActive|CapacityPaused|CapacitySuspended",),
+    passes=True,
+)
+GUIDS_NEEDED = StoreFault(
+    "does not resolve the names of workspace and item in the URL",
+    "use the GUIDs of workspace and item in the URL; the address of the item's page in the portal has both.",
+    ("FriendlyNameSupportDisabled",),
+)
+_INBOUND_POLICY = StoreFault(
+    "accepts no requests to this workspace from this network: its inbound policy admits a private link or listed "
+    "addresses only",
+    "run in the network of the workspace's private link, with the workspace's own host in the URL: "
+    "https://<workspace GUID without dashes>.z<its first two characters>.dfs.fabric.microsoft.com; or let an admin of "
+    "the workspace admit this network in the workspace settings, under Inbound networking.",
+    ("RequestDeniedByInboundPolicy",),
+)
+ROLE_MISSING = StoreFault(
+    "gives this identity too few permissions",
+    "this identity needs the role Contributor in the workspace (Viewer, or Read on the item, is not enough). If it has "
+    f"the role, let a Fabric administrator check the tenant settings {_TENANT_SETTINGS}",
+    (r"^(?:403:? )?Forbidden\b|AuthorizationPermissionMismatch|InsufficientPrivileges|InsufficientAccountPermissions",),
+)
+_OF_FABRIC = (
+    CAPACITY_PAUSED,
+    GUIDS_NEEDED,
+    _INBOUND_POLICY,
+    StoreFault(
+        "admits no requests from this network: a firewall, or the tenant's block of public access, refuses them",
+        "run in a network that the tenant's private link or the workspace's IP firewall admits, or let a Fabric "
+        "administrator admit this one.",
+        ("AuthorizationFailure|PublicAccessNotPermitted",),
+    ),
+    StoreFault(
+        "is closed to this identity by a tenant setting",
+        f"let a Fabric administrator enable these tenant settings for this identity: {_TENANT_SETTINGS}",
+        (r"PrincipalTypeNotSupported|external to Fabric|[Tt]enant (?:admin|setting)",),
+    ),
+    ROLE_MISSING,
+)
+
+
+def fabric_fault(answer: str) -> StoreFault | None:
+    """Return the fault for an answer of OneLake or Fabric, `403 Forbidden` with a message; None if unknown."""
+    return next((fault for fault in _OF_FABRIC if any(re.search(sign, answer) for sign in fault.signs)), None)
+
+
 # The first fault with a sign in the message counts, so specific ones come first.
 FAULTS = (
+    CAPACITY_PAUSED,
+    GUIDS_NEEDED,
+    _INBOUND_POLICY,
     StoreFault(
         "shows a certificate that no known authority has signed",
         _TRUST,
@@ -106,7 +165,7 @@ FAULTS = (
         "run where the store's private endpoint is reachable, set `endpoint` of the store in `stores` to it, or let "
         "the store's firewall or endpoint policy admit this network.",
         (
-            r"AuthorizationFailure|PublicAccessNotPermitted|RequestDeniedByInboundPolicy|vpcServiceControls\w*",
+            r"AuthorizationFailure|PublicAccessNotPermitted|vpcServiceControls\w*",
             r"VPC endpoint policy|vpce-\w+|[Pp]rivate [Ll]ink|organization's policy",
         ),
     ),
@@ -114,7 +173,8 @@ FAULTS = (
         "does not exist",
         "correct the name in `root` of the store in `stores`, or in the table's `source`; or create it.",
         (
-            "NoSuchBucket|UnknownStoreException|ContainerNotFound|FilesystemNotFound|WorkspaceNotFound",
+            "NoSuchBucket|UnknownStoreException|ContainerNotFound|FilesystemNotFound",
+            "WorkspaceNotFound|ArtifactNotFound|ItemNotFound",
             "(?:[Bb]ucket|container|filesystem) does not exist",
         ),
     ),

@@ -60,7 +60,7 @@ FOREIGN_FILE = ErrorRow(
     StopError,
     "A file that this mirror did not publish has the number of a committed one.",
     "{table}: {path} was not published by this mirror: {why}.",
-    "find the program that writes into the table folder, move the file, then run again.",
+    "find out which program wrote it, and move it out of the table folder; then run again.",
     "mirror-assets check --table TABLE --only file_continuity",
 )
 METADATA_DIFFERS = ErrorRow(

@@ -38,7 +38,7 @@ from mirror_assets.pipeline.table_health import (
     running_rebuild,
 )
 from mirror_assets.verify.check_result import CheckResult
-from mirror_assets.verify.landed import file_continuity, incremental_continuity, metadata_unchanged
+from mirror_assets.verify.landed import RESTORE, file_continuity, incremental_continuity, metadata_unchanged
 from mirror_assets.verify.reconciliation import ReconcileState, check_reconciled
 from mirror_assets.verify.replicating import REPLICATING
 from mirror_assets.verify.timeliness import check_lag, check_retention
@@ -220,7 +220,7 @@ CHECKS: tuple[Check, ...] = (
         _file_continuity,
         blocking=True,
         reads_source=False,
-        next_step="restore the file that the message names, or rebuild the table.",
+        next_step=RESTORE,
     ),
     Check(
         "metadata_unchanged",

@@ -47,6 +47,7 @@ class DoctorAnswer:
     """The answer to a question about a subject, a table or the landing zone.
 
     `next_step` is empty if nothing has to be done. Functions that answer one question leave subject and question empty.
+    `ends`: until this is corrected, no other question gets a useful answer.
     """
 
     subject: str
@@ -54,6 +55,7 @@ class DoctorAnswer:
     verdict: DoctorVerdict
     words: str
     next_step: str = ""
+    ends: bool = False
 
     def about(self, subject: str, question: str) -> DoctorAnswer:
         """Return the answer with its subject and question."""
@@ -255,7 +257,8 @@ _TABLES_AT_ONCE = 8
 def examine_zone(store: Store, heard: Callable[[], str] = lambda: "") -> Iterator[DoctorAnswer]:
     """Yield the landing zone's answers; `heard` returns what the store answered since its last call."""
     for one in examine(store, SCRATCH, heard):
-        yield DoctorAnswer(store.root, one.question, DoctorVerdict.OK if one.passed else DoctorVerdict.NO, one.saw)
+        verdict = DoctorVerdict.OK if one.passed else DoctorVerdict.NO
+        yield DoctorAnswer(store.root, one.question, verdict, one.saw, one.next_step, one.ends)
 
 
 def examine_sources(

@@ -13,7 +13,7 @@ every waiting file again.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 
@@ -45,6 +45,12 @@ from mirror_assets.verify.check_result import CheckResult
 from mirror_assets.zones import FileInfo, Store
 
 FILE_CONTINUITY = "file_continuity"
+# The next steps: for files of other programs, and for this mirror's own.
+_MOVE = (
+    "find out which program wrote the file that this mirror did not publish, and move it out of the table folder. "
+    "Rebuild the table only if the file was applied."
+)
+RESTORE = "restore the file that the message names, or rebuild the table."
 _METADATA_LIMIT = 1 << 20
 _LISTINGS = 5
 
@@ -64,8 +70,11 @@ def file_continuity(store: Store, table: TableName, applied: int | None) -> Chec
     passed = _read_passed(store, table)
     finished = [info for name in (PROCESSED, READY_TO_DELETE) for info in store.list(f"{table.folder}/{name}")]
     folder = CheckedFolder(table, generations, tuple(store.list(table.folder)), tuple(finished))
-    problems = (*wrong, *_folder_problems(store, folder, applied))
-    return _result(store, current.manifest, folder, problems, passed)
+    foreign, problems = tuple(_foreign_files(folder, applied)), (*wrong, *_folder_problems(store, folder, applied))
+    result = _result(store, current.manifest, folder, (*foreign, *problems), passed)
+    if not foreign:
+        return result
+    return replace(result, next_step=f"{_MOVE} For the other files: {RESTORE}" if problems else _MOVE)
 
 
 def incremental_continuity(store: Store, table: TableName, applied: int | None) -> CheckResult:
@@ -80,7 +89,11 @@ def incremental_continuity(store: Store, table: TableName, applied: int | None) 
         return file_continuity(store, table, applied)
     etags = {file.number: file.etag for file in verified.waiting}
     folder = CheckedFolder(table, (verified.generation, *new), tuple(store.list(table.folder)), (), etags)
-    problems = (*_chain_problems(table, folder.generations), *_folder_problems(store, folder, applied))
+    problems = (
+        *_foreign_files(folder, applied),
+        *_chain_problems(table, folder.generations),
+        *_folder_problems(store, folder, applied),
+    )
     return file_continuity(store, table, applied) if problems else _result(store, manifest, folder, (), passed)
 
 
@@ -194,23 +207,29 @@ class CheckedFolder:
 
 
 def _folder_problems(store: Store, folder: CheckedFolder, applied: int | None) -> Iterator[str]:
-    """Yield problems of the files; `applied` is the number of the last applied file, None if unknown."""
-    yield from _name_problems(folder)
+    """Yield problems of this mirror's files; `applied` is the number of the last applied file, None if unknown."""
+    yield from _repeated_files(folder)
     yield from _gap_problems(folder, applied)
     yield from _finished_problems(folder)
     yield from _content_problems(store, folder)
 
 
-def _name_problems(folder: CheckedFolder) -> Iterator[str]:
-    """Require of every waiting file a valid name, a committed number, and no finished file of the same name."""
-    finished = {info.name for info in folder.finished}
+def _foreign_files(folder: CheckedFolder, applied: int | None) -> Iterator[str]:
+    """Yield a problem for each waiting file with an invalid name, or a number that was never committed."""
     for info in folder.waiting:
         number = landing_number(info.name)
         if info.is_folder or number is None:
-            yield f"{info.path} is not a landing file: its name is not 20 digits and .parquet"
+            yield f"{info.path} was not published by this mirror: its name is not 20 digits and .parquet"
         elif number not in folder.expected:
-            yield f"{info.path} was not published by this mirror"
-        elif info.name in finished:
+            is_applied = applied is not None and number <= applied
+            yield f"{info.path} was not published by this mirror{', and was applied' if is_applied else ''}"
+
+
+def _repeated_files(folder: CheckedFolder) -> Iterator[str]:
+    """Require that no waiting file has the name of a finished one."""
+    finished = {info.name for info in folder.finished}
+    for info in folder.waiting:
+        if (landing_number(info.name) or 0) in folder.expected and info.name in finished:
             yield f"{info.path} is there twice: it was processed before"
 
 

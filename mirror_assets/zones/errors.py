@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mirror_assets.errors import ErrorCode, ErrorRow, RetryError, SettingError, StopError, UnknownOutcome
+from mirror_assets.lakes.store_faults import CAPACITY_PAUSED, GUIDS_NEEDED
 
 
 class PathMissing(StopError):
@@ -64,8 +65,9 @@ STORE_FULL = ErrorRow(
 STORE_DENIED = ErrorRow(
     ErrorCode.STORE_DENIED,
     SettingError,
-    "The store refused access.",
-    "no permission for {path} ({why}).",
+    "The store refused access. On OneLake, the message says whether a network rule, a tenant setting or a missing role "
+    "is the reason.",
+    "access to {path} is refused: {why}.",
     "grant read and write on the landing zone, then run again.",
     "mirror-assets doctor --table TABLE    # as this process and as Spark",
 )
@@ -125,8 +127,9 @@ ITEM_MISSING = ErrorRow(
     "OneLake does not find the workspace or the item: the mirrored database was deleted, the URL is wrong, or "
     "this identity may not see it. Nothing is planned, and each table's checks report this error.",
     "the mirrored database of {root} was deleted, or never existed ({code}).",
-    "restore it, or copy the landing zone's URL from the page of the new one in the portal into "
-    "landing_zone.onelake.url (both GUIDs must be right); then `mirror-assets run` loads all tables again.",
+    "restore it. A re-created one has another GUID and an empty landing zone: copy the landing zone's URL from its "
+    "page in the portal into landing_zone.onelake.url (both GUIDs must be right); then `mirror-assets run` loads all "
+    "tables again.",
     "mirror-assets doctor --no-spark",
 )
 STORE_THROTTLED = ErrorRow(
@@ -136,6 +139,22 @@ STORE_THROTTLED = ErrorRow(
     "OneLake refused {path} for {seconds:.0f} s: {why}.",
     "check in the portal whether the capacity is paused or overloaded; run again; nothing was lost.",
     "mirror-assets run",
+)
+STORE_PAUSED = ErrorRow(
+    ErrorCode.STORE_THROTTLED,
+    RetryError,
+    "The capacity of the workspace is paused. OneLake rejects all requests, so none is repeated.",
+    f"OneLake {CAPACITY_PAUSED.says} ({{code}}): {{root}}.",
+    CAPACITY_PAUSED.next_step,
+    "mirror-assets fabric status",
+)
+ADDRESS_REFUSED = ErrorRow(
+    ErrorCode.STORE_REFUSED,
+    SettingError,
+    "OneLake does not find the workspace or the item by the text in the URL.",
+    f"OneLake {GUIDS_NEEDED.says} ({{code}}): {{root}}.",
+    GUIDS_NEEDED.next_step,
+    "mirror-assets doctor --no-spark",
 )
 STORE_REFUSED = ErrorRow(
     ErrorCode.STORE_REFUSED,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mirror_assets.errors import MirrorError
+from mirror_assets.errors import MirrorError, RetryError, SettingError
 from mirror_assets.zones.errors import PathChanged, PathExists, PathMissing
 from mirror_assets.zones.store import Content, Store
 
@@ -30,11 +30,16 @@ Check = Callable[[Store, str], str | None]
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """The result of one probe; `saw` is the problem, or the store's answers if there is none."""
+    """The result of one probe; `saw` is the problem, or the store's answers if there is none.
+
+    `ends`: the store rejects all requests, or did not answer, so no other probe would find more.
+    """
 
     question: str
     passed: bool
     saw: str
+    next_step: str = ""
+    ends: bool = False
 
 
 class ResponseRecorder:
@@ -60,13 +65,16 @@ class ResponseRecorder:
 
 
 def examine(store: Store, scratch: str, heard: Callable[[], str]) -> Iterator[Diagnosis]:
-    """Yield the result of each probe, in order; `heard` returns the store's answers since its last call.
+    """Yield the result of each probe, in order, up to one that ends them; `heard` returns the store's newest answers.
 
     Makes a folder below `scratch` and deletes it. A store's error becomes a result: nothing is raised.
     """
     folder = f"{scratch}/doctor-{uuid.uuid4().hex}"
     for number, (question, check) in enumerate(QUESTIONS.items()):
-        yield _diagnosis(question, check, store, f"{folder}/{number}", heard)
+        found = _diagnosis(question, check, store, f"{folder}/{number}", heard)
+        yield found
+        if found.ends:
+            return
     yield _diagnosis("is a deleted folder removed?", _gone, store, folder, heard)
 
 
@@ -74,7 +82,9 @@ def _diagnosis(question: str, check: Check, store: Store, folder: str, heard: Ca
     try:
         wrong = check(store, folder)
     except MirrorError as error:
-        wrong = str(error)
+        what = f"{error.what.removesuffix('.')} ({answers})" if (answers := heard()) else error.what
+        ends = isinstance(error, SettingError | RetryError)
+        return Diagnosis(question, passed=False, saw=what, next_step=error.next_step, ends=ends)
     answers = heard()
     return Diagnosis(question, wrong is None, answers if wrong is None else f"{wrong} {answers}".strip())
 

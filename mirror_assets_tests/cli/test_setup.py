@@ -135,6 +135,36 @@ def test_a_refusal_is_a_failed_question_and_exit_1(
     assert "400 UnsupportedHeader" in told
 
 
+@pytest.mark.parametrize(
+    ("reply", "words", "next_step"),
+    [
+        (Reply(403, "CapacityNotActive"), "the capacity of the workspace is paused", "resume the capacity"),
+        (Reply(403, "RequestDeniedByInboundPolicy"), "from this network: its inbound policy", "private link"),
+        (Reply(400, "FriendlyNameSupportDisabled"), "does not resolve the names", "use the GUIDs"),
+        (Reply(404, "ArtifactNotFound"), "was deleted, or never existed", "A re-created one has another GUID"),
+    ],
+)
+def test_the_doctor_ends_after_an_answer_that_makes_all_others_pointless(
+    onelake: LoopbackOneLake,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    reply: Reply,
+    words: str,
+    next_step: str,
+) -> None:
+    file = on_onelake(onelake, tmp_path, monkeypatch)
+    onelake.faults.add(Fault(reply, times=1000))
+    assert main(["doctor", "--config", str(file), "--json"]) == Exit.FAILED
+    shown = capsys.readouterr()
+    (only,) = json.loads(shown.out)
+    assert (only["verdict"], only["ends"]) == ("no", True)
+    assert words in only["words"]
+    assert next_step in only["next_step"]
+    assert "All other questions were left out" in shown.err
+    assert len(onelake.log.storage) == 1
+
+
 SETTINGS = (
     "landing_zone: {{path: ./landing}}\nmirror: {{path: ./mirror}}\ntables: {{{table}: {{source: ./t, keys: [a]}}}}\n"
 )

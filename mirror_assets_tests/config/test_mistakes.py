@@ -96,7 +96,7 @@ REPLACED = [
     ("path: landing", "path: mirror/x", "1: mirror.path: /etc/mirror overlaps with landing_zone.path on line 2; use separate folders"),
     ("path: landing", "path: abfss://a@b/c", "2: landing_zone.path: expected a folder on this machine, got 'abfss://a@b/c'"),
     ("path: landing", "path: 7", "2: landing_zone.path: expected a path, got 7"),
-    ("  path: landing", "  path: landing\n  onelake: {url: x}", "3: landing_zone.onelake: expected the landing zone's URL as the portal shows it, got 'x'"),
+    ("  path: landing", "  path: landing\n  onelake: {url: x}", "3: landing_zone.onelake: expected the GUIDs of workspace and item, not their names: write https://onelake.dfs.fabric.microsoft.com/<workspace GUID>/<item GUID>/Files/LandingZone, or paste the address of the mirrored database's page in the portal"),
     ("landing_zone:\n  path: landing\n", "", "1: landing_zone: this setting is missing"),
     ("  planes:", "  a.b.planes:", "4: tables.a.b.planes: name 'a.b.planes' can't be used in a landing zone: it has more than one dot; write [schema.]table."),
     ("  planes:", "  _planes:", "4: tables._planes: name '_planes' can't be used in a landing zone: Fabric ignores names that start with an underscore."),

@@ -98,6 +98,39 @@ def test_the_incremental_check_reports_new_damage_like_the_whole_check(verified:
         assert not whole.passed
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        (f"{9:020d}.parquet", f"{9:020d}.parquet was not published by this mirror"),
+        (f"{8:020d}.parquet.tmp", "not published by this mirror: its name is not 20 digits"),
+        ("part-0001.parquet", "not published by this mirror: its name is not 20 digits"),
+        ("day=1/part-0001.parquet", "day=1 was not published by this mirror"),
+    ],
+)
+def test_a_foreign_file_is_to_be_moved_and_no_rebuild_is_advised_for_it(
+    verified: CountingStore, name: str, text: str
+) -> None:
+    verified.create(f"{TABLE.folder}/{name}", b"x")
+    found = file_continuity(verified, TABLE, None)
+    assert text in found.message
+    assert "find out which program wrote the file" in found.next_step
+    assert found.next_step.endswith("Rebuild the table only if the file was applied.")
+    path_of(verified, 4).unlink()
+    assert file_continuity(verified, TABLE, None).next_step.endswith("or rebuild the table.")
+
+
+def test_a_foreign_file_that_was_applied_says_so(verified: CountingStore) -> None:
+    verified.create(TABLE.landing_file(9), b"x")
+    assert file_continuity(verified, TABLE, 9).message.startswith(f"{TABLE.landing_file(9)} was not published")
+    assert "was not published by this mirror, and was applied" in file_continuity(verified, TABLE, 9).message
+
+
+def test_a_file_that_fabric_ignores_is_no_problem(verified: CountingStore) -> None:
+    for name in ("_metadata.json~", "_tmp/part.parquet"):
+        verified.create(f"{TABLE.folder}/{name}", b"x")
+    assert file_continuity(verified, TABLE, None).passed
+
+
 def test_nothing_new_is_found_in_order(verified: CountingStore) -> None:
     assert incremental_continuity(verified, TABLE, None) == file_continuity(verified, TABLE, None)
     assert incremental_continuity(verified, TABLE, 2).passed

@@ -40,16 +40,16 @@ def test_the_portals_url_names_the_place(settings: str) -> None:
     assert place.staging_path == Path("/etc/staging")
 
 
-_NOT_THE_PORTALS = "onelake: expected the landing zone's URL as the portal shows it, got "
+_NOT_ALONE = "onelake: expected the landing zone's URL alone: write https://"
 
 
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [
         ("", "onelake.url: this setting is missing"),
-        (HERE.replace(WORKSPACE, "Sales"), "onelake: expected the workspace's GUID in small letters, got 'sales'"),
-        (f'url: "{URL}?sig=x"', _NOT_THE_PORTALS),
-        (HERE.replace("LandingZone", ".."), "onelake: expected a URL that ends with /Files/LandingZone"),
+        (HERE.replace(WORKSPACE, "Sales"), "onelake: expected the GUIDs of workspace and item"),
+        (f'url: "{URL}?sig=x"', _NOT_ALONE),
+        (HERE.replace("LandingZone", ".."), _NOT_ALONE),
         (f"{HERE}, staging: direct", "onelake: Spark can't use the credential `default`; set client_secret"),
         (f"{HERE}, credential: certificate, staging: direct", "onelake: Spark can't use the credential `certificate`"),
         (f"{HERE}, staging: sideways", "onelake.staging: expected 'direct' or 'upload', got 'sideways'"),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from mirror_assets.errors import MirrorError
 from mirror_assets.zones import FileInfo, Store
-from mirror_assets.zones.errors import STORE_UNAVAILABLE
+from mirror_assets.zones.errors import STORE_DENIED, STORE_REFUSED, STORE_UNAVAILABLE
 from mirror_assets.zones.probe import QUESTIONS, Diagnosis, examine
 from mirror_assets_tests.landing.mutants import CarelessCreate, CarelessSource, CarelessSwap, CarelessTarget
 from mirror_assets_tests.zones.memory import MemoryStore
@@ -67,12 +68,33 @@ def test_a_broken_promise_is_found(store: MemoryStore, words: str) -> None:
     assert any(words in question for question in failed(store))
 
 
-def test_a_store_that_can_not_be_asked_fails_every_question() -> None:
-    class Down(MemoryStore):
-        def create(self, path: str, data: bytes) -> str:  # noqa: ARG002 the store's signature
-            raise STORE_UNAVAILABLE(path=path, why="it is down")
+class Down(MemoryStore):
+    """A store whose writes fail with the error, from the write with this number on."""
 
-    found = diagnoses(Down())
+    def __init__(self, error: MirrorError, first: int = 0) -> None:
+        super().__init__()
+        self._error, self._left = error, first
+
+    def create(self, path: str, data: bytes) -> str:
+        if self._left == 0:
+            raise self._error
+        self._left -= 1
+        return super().create(path, data)
+
+
+@pytest.mark.parametrize(
+    "error", [STORE_UNAVAILABLE(path="p", why="it is down"), STORE_DENIED(path="p", why="it is down")]
+)
+@pytest.mark.parametrize("first", [0, 5])
+def test_an_error_that_concerns_all_requests_ends_the_questions(error: MirrorError, first: int) -> None:
+    *before, last = diagnoses(Down(error, first))
+    assert (last.passed, last.ends, last.next_step) == (False, True, error.next_step)
+    assert last.saw.endswith("it is down (heard)")
+    assert all(one.passed and not one.ends for one in before)
+    assert len(before) == (0 if first == 0 else 2)
+
+
+def test_a_refusal_of_one_request_ends_nothing() -> None:
+    found = diagnoses(Down(STORE_REFUSED(path="p", answer="400 UnsupportedHeader")))
     assert [one.passed for one in found] == [False] * len(QUESTIONS) + [True]
-    assert "it is down" in found[0].saw
-    assert "heard" in found[0].saw
+    assert not any(one.ends for one in found)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 from urllib.parse import parse_qs, urlsplit
@@ -38,6 +38,8 @@ from mirror_assets.features.fabric.errors import (
     FABRIC_UNAVAILABLE,
 )
 from mirror_assets.features.fabric.fabric_settings import PUBLIC_ENDPOINT
+from mirror_assets.lakes.errors import first_line, token_step
+from mirror_assets.lakes.store_faults import CAPACITY_PAUSED, fabric_fault
 from mirror_assets.landing.names import TableName
 from mirror_assets.monitoring import DatabaseState, DatabaseStatus
 
@@ -212,15 +214,15 @@ class FabricRetry(RetryPolicy[HttpRequest, HttpResponse]):
         super().__init__(retry_total=_TRIES, retry_status=_TRIES, timeout=_SECONDS)
 
     def is_retry(self, settings: dict[str, Any], response: PipelineResponse[Any, Any]) -> bool:
-        """Whether to retry: after a temporary failure whose Retry-After is short."""
+        """Whether to retry: after a temporary failure whose Retry-After is short, unless the capacity is paused."""
         pause = self.get_retry_after(response) or 0.0
-        return pause <= _LONGEST_RETRY_AFTER and super().is_retry(settings, response)
+        if pause > _LONGEST_RETRY_AFTER or not super().is_retry(settings, response):
+            return False
+        return fabric_fault(_error_body(response.http_response.text()).errorCode) is not CAPACITY_PAUSED
 
 
-# A paused or overloaded capacity, whatever the HTTP status.
-_CAPACITY = frozenset({"CapacityNotActive", "CapacityLimitExceeded"})
+_OVERLOADED = "CapacityLimitExceeded"  # whatever the HTTP status
 _DENIED, _MISSING, _PASSING = (401, 403), (404,), (408, 429, 430)
-_SHOWN = 300
 
 
 class FabricErrorBody(pydantic.BaseModel):
@@ -246,23 +248,28 @@ def fabric_errors(what: str) -> Iterator[None]:
         raise FABRIC_REFUSED(what=what, why=f"its response can't be read ({first_line(str(error))})") from error
 
 
-def first_line(text: str) -> str:
-    """Return the first line of a text, at most 300 characters, without a full stop."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[0][:_SHOWN].rstrip(".") if lines else "no reason given"
+def _error_body(text: str) -> FabricErrorBody:
+    """Return the body of an error response; an empty one if the text is none of Fabric's."""
+    try:
+        return FabricErrorBody.model_validate_json(text)
+    except ValueError:  # also pydantic's ValidationError
+        return FabricErrorBody()
 
 
 def _refusal(what: str, error: HttpResponseError) -> MirrorError:
     if isinstance(error, ClientAuthenticationError) and error.response is None:
-        return FABRIC_DENIED(what=what, why=first_line(str(error)))  # the credential got no token
-    status, body = error.status_code or 0, FabricErrorBody()
-    with suppress(ValueError):  # also pydantic's ValidationError
-        body = FabricErrorBody.model_validate_json(error.response.text() if error.response else "")
+        why = first_line(str(error))  # the credential got no token
+        return FABRIC_DENIED(what=what, why=why, next_step=token_step(why))
+    status, body = error.status_code or 0, _error_body(error.response.text() if error.response else "")
     why = f"{body.errorCode or status}: {first_line(body.message or error.reason or '')}"
-    if body.isRetriable or body.errorCode in _CAPACITY or status in _PASSING or status >= 500:
-        return FABRIC_UNAVAILABLE(what=what, why=why)
+    fault, step = fabric_fault(why), None
+    if fault is not None:
+        why, step = f"it {fault.says} ({why})", fault.next_step
+    is_busy = fault is CAPACITY_PAUSED or body.errorCode == _OVERLOADED
+    if body.isRetriable or is_busy or status in _PASSING or status >= 500:
+        return FABRIC_UNAVAILABLE(what=what, why=why, next_step=step)
     if status in _DENIED:
-        return FABRIC_DENIED(what=what, why=why)
+        return FABRIC_DENIED(what=what, why=why, next_step=step)
     if status in _MISSING:
         return FABRIC_ITEM_MISSING(what=what, why=why)
     return FABRIC_REFUSED(what=what, why=why, answer=body.errorCode)

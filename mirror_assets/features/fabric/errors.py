@@ -51,7 +51,9 @@ FABRIC_ITEM_MISSING = ErrorRow(
     SettingError,
     "The workspace or item does not exist, or this identity may not see it.",
     "Fabric can't {what}: {why}.",
-    "compare the GUIDs in landing_zone.onelake.url, or --workspace, with the address of the item in the portal.",
+    "compare the GUIDs in landing_zone.onelake.url, or --workspace, with the address of the item in the portal. A "
+    "re-created mirrored database has another GUID and an empty landing zone: set the new URL, then run `mirror-assets"
+    " run`, which loads all tables again.",
     "mirror-assets fabric status",
 )
 FABRIC_ITEM_UNFIT = ErrorRow(

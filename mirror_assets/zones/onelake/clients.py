@@ -18,7 +18,8 @@ from azure.storage.filedatalake import DataLakeDirectoryClient, DataLakeFileClie
 from mirror_assets.lakes.azure_identity import CredentialKind, credential_of
 from mirror_assets.telemetry.record import count_request
 from mirror_assets.zones.errors import API_VERSION_REFUSED
-from mirror_assets.zones.onelake.onelake_zone import LANDING_ZONE, OneLakeAddress
+from mirror_assets.zones.onelake.onelake_zone import OneLakeAddress
+from mirror_assets.zones.onelake.pasted_url import LANDING_ZONE
 
 # A file of up to this size takes one request; ranges of larger ones are read in pieces of `_PIECE`.
 SMALL = 1 << 20

@@ -21,16 +21,15 @@ from mirror_assets.lakes.azure_identity import (
 )
 from mirror_assets.settings import Folder, Section, Text
 from mirror_assets.zones.local import LocalStore
+from mirror_assets.zones.onelake.pasted_url import ENDPOINT, GUID, LANDING_ZONE, read_url
 from mirror_assets.zones.store import SparkReach, Store
 
 if TYPE_CHECKING:
     from mirror_assets.zones.probe import ResponseRecorder
 
-ENDPOINT = "https://onelake.dfs.fabric.microsoft.com"
-LANDING_ZONE = "Files/LandingZone"
-
-_GUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _HOST = re.compile(r"[A-Za-z0-9.-]+(:[0-9]{1,5})?")
+# How long `doctor` repeats a request: a person waits for it.
+_PROBE_SECONDS = 30.0
 # Hadoop's driver would read with the machine's managed identity instead.
 _NOT_IN_HADOOP = (CredentialKind.DEFAULT, CredentialKind.CERTIFICATE)
 
@@ -47,7 +46,7 @@ class OneLakeAddress:
     def __post_init__(self) -> None:
         """Require GUIDs and an https endpoint. Raises ValueError."""
         for what, text in (("workspace", self.workspace), ("item", self.item)):
-            if not _GUID.fullmatch(text):
+            if not GUID.fullmatch(text):
                 raise ValueError(f"expected the {what}'s GUID in small letters, got {text!r}")
         parts = urlsplit(self.endpoint)
         if parts.scheme != "https" or not _HOST.fullmatch(parts.netloc) or self.endpoint != f"https://{parts.netloc}":
@@ -55,18 +54,9 @@ class OneLakeAddress:
 
     @classmethod
     def parse(cls, url: str) -> OneLakeAddress:
-        """Parse a URL as the portal shows it, `https://<host>/<workspace>/<item>/Files/LandingZone`.
-
-        Raises ValueError for any other text.
-        """
-        parts = urlsplit(url.strip())
-        segments = [segment for segment in parts.path.split("/") if segment]
-        if parts.scheme != "https" or parts.query or parts.fragment or "@" in parts.netloc or len(segments) < 2:
-            raise ValueError(f"expected the landing zone's URL as the portal shows it, got {_shown(parts)!r}")
-        workspace, item, *folder = segments
-        if "/".join(folder) != LANDING_ZONE:
-            raise ValueError(f"expected a URL that ends with /{LANDING_ZONE}, got {_shown(parts)!r}")
-        return cls(workspace.lower(), item.lower(), f"https://{parts.netloc}")
+        """Parse a URL as people paste it: see `read_url`. Raises ValueError with the URL to write."""
+        endpoint, workspace, item = read_url(url)
+        return cls(workspace, item, endpoint)
 
     @property
     def host(self) -> str:
@@ -119,7 +109,7 @@ class OneLakeIdentity(Section):
 class OneLakeConfig(OneLakeIdentity):
     """A landing zone on OneLake."""
 
-    url: Text = Field(description="URL of the landing zone, copied from the portal.")
+    url: Text = Field(description="URL of the landing zone, or of its page in the portal.")
     staging: Staging = Field(default=Staging.UPLOAD, description="Which process writes the staged parts.")
     staging_path: Folder = Field(
         default=Path("./staging"), validate_default=True, description="Folder for `staging: upload`."
@@ -164,16 +154,18 @@ class OneLakeConfig(OneLakeIdentity):
     def open(self, recorder: ResponseRecorder | None = None) -> Store:
         """Return the folder's store; all stores of the process for these settings share their clients.
 
-        It makes no request yet; `recorder` records the responses. Raises SettingError for missing credentials, and for
-        an API version that can't be used.
+        It makes no request yet; `recorder` records the responses for `doctor`, whose requests are repeated for less
+        time. Raises SettingError for missing credentials, and for an API version that can't be used.
         """
         from mirror_assets.zones.onelake.clients import open_clients, shared_clients
         from mirror_assets.zones.onelake.onelake_store import OneLakeStore
+        from mirror_assets.zones.onelake.requests import RetryPolicy
 
         if recorder is None:
             return OneLakeStore(shared_clients(self.address, self.credential, self.api_version, self.ca_bundle))
         credential = credential_of(self.credential, self.ca_bundle)
-        return OneLakeStore(open_clients(self.address, credential, self.api_version, self.ca_bundle, recorder))
+        clients = open_clients(self.address, credential, self.api_version, self.ca_bundle, recorder)
+        return OneLakeStore(clients, RetryPolicy(_PROBE_SECONDS))
 
     def local_staging(self) -> LocalStore | None:
         """Return the folder for `staging: upload`.

@@ -26,9 +26,11 @@ from azure.core.exceptions import (
 )
 from azure.identity import CredentialUnavailableError
 
-from mirror_assets.lakes.errors import CERTIFICATE_REFUSED, token_refused
+from mirror_assets.lakes.errors import CERTIFICATE_REFUSED, first_line, token_refused
+from mirror_assets.lakes.store_faults import CAPACITY_PAUSED, GUIDS_NEEDED, ROLE_MISSING, StoreFault, fabric_fault
 from mirror_assets.telemetry.record import count_request
 from mirror_assets.zones.errors import (
+    ADDRESS_REFUSED,
     API_VERSION_REFUSED,
     ITEM_MISSING,
     PATH_CHANGED,
@@ -36,6 +38,7 @@ from mirror_assets.zones.errors import (
     PATH_MISSING,
     REQUEST_UNKNOWN,
     STORE_DENIED,
+    STORE_PAUSED,
     STORE_REFUSED,
     STORE_THROTTLED,
     STORE_UNAVAILABLE,
@@ -47,7 +50,7 @@ _AGAIN = frozenset({408, 500, 502, 503, 504, *_THROTTLED})
 _NO_SUCH_ITEM = frozenset(
     {"FilesystemNotFound", "ContainerNotFound", "ArtifactNotFound", "ItemNotFound", "WorkspaceNotFound"}
 )
-_CAPACITY = ("capacity", "paused", "throttl")
+_CAPACITY = ("capacity", "throttl")
 _CODE = re.compile(r"[A-Za-z0-9]{1,60}")
 _NO_ANSWER = (ServiceRequestError, ServiceResponseError, IncompleteReadError)
 # msal's message for a failure of the authority itself; azure-identity preserves neither status nor code.
@@ -67,7 +70,9 @@ class Meaning(str, Enum):
     TOKEN_LATER = "no token for now"  # noqa: S105 a meaning
     UNTRUSTED = "certificate not trusted"
     VERSION = "version not spoken"
+    ADDRESS = "address not resolved"
     DENIED = "denied"
+    PAUSED = "capacity paused"
     THROTTLED = "throttled"
     PASSING = "passing"
     REFUSED = "refused"
@@ -75,11 +80,25 @@ class Meaning(str, Enum):
 
 @dataclass(frozen=True)
 class ErrorAnswer:
-    """An answer other than success: its meaning, and the service's code, without anything secret."""
+    """An answer other than success: its meaning, and the service's code, without anything secret.
+
+    `said` is the first line of the service's message, of an answer that is neither expected nor temporary.
+    """
 
     meaning: Meaning
     code: str
     retry_after: float | None = None
+    said: str = ""
+
+    @property
+    def fault(self) -> StoreFault | None:
+        """The fault that the code, or the message, is a sign of; None if it is unknown."""
+        return fabric_fault(f"{self.code} {self.said}")
+
+    @property
+    def quoted(self) -> str:
+        """The code, and the service's message if there is one."""
+        return f'{self.code}: "{self.said}"' if self.said else self.code
 
     @property
     def is_passing(self) -> bool:
@@ -114,8 +133,9 @@ def _service_answer(error: HttpResponseError, status: int) -> ErrorAnswer:
     # The blob interface reports an x-ms-version that it does not support only in the text.
     names_version = code == "InvalidHeaderValue" and "x-ms-version" in str(error)
     is_version = status == 400 and (code == "UnsupportedRestVersion" or names_version)
-    meaning = Meaning.VERSION if is_version else _meaning(status, code)
-    return ErrorAnswer(meaning, f"{status} {code}".strip(), _retry_after(error))
+    said = _said(error)
+    meaning = Meaning.VERSION if is_version else _meaning(status, code, said)
+    return ErrorAnswer(meaning, f"{status} {code}".strip(), _retry_after(error), said)
 
 
 def _token_meaning(error: ClientAuthenticationError) -> Meaning:
@@ -130,13 +150,18 @@ def _token_meaning(error: ClientAuthenticationError) -> Meaning:
     return Meaning.NO_TOKEN
 
 
-def _meaning(status: int, code: str) -> Meaning:
+def _meaning(status: int, code: str, said: str) -> Meaning:
+    fault = fabric_fault(f"{status} {code} {said}")
+    if fault is CAPACITY_PAUSED:
+        return Meaning.PAUSED
     if status in _THROTTLED or (status in (403, 503) and any(word in code.lower() for word in _CAPACITY)):
         return Meaning.THROTTLED
     if status in _AGAIN or (status == 409 and code.endswith("BeingDeleted")):
         return Meaning.PASSING
     if code in _NO_SUCH_ITEM:
         return Meaning.NO_ITEM
+    if fault is GUIDS_NEEDED:
+        return Meaning.ADDRESS
     plain = {
         401: Meaning.NO_TOKEN,
         403: Meaning.DENIED,
@@ -156,6 +181,13 @@ def _code(error: HttpResponseError) -> str:
     headers = getattr(error.response, "headers", None) or {}
     text = str(getattr(known, "value", known) or headers.get("x-ms-error-code", ""))
     return text if _CODE.fullmatch(text) else ""
+
+
+def _said(error: HttpResponseError) -> str:
+    """Return the first line of the service's message, without quotes and control characters; "" if it has none."""
+    text = first_line(error.message or "").removeprefix(f"({_code(error)}) ")[:_LONGEST_TEXT]
+    is_of_sdk = text.startswith("Operation returned an invalid status")
+    return "" if is_of_sdk else "".join(char for char in text if char.isprintable() and char != '"')
 
 
 def _retry_after(error: HttpResponseError) -> float | None:
@@ -246,7 +278,7 @@ class Requests:
                 answer, cause = answer_of(error), error
             if getattr(cause, "response", None) is None:
                 count_request(urlsplit(self.root).hostname or "", "any", "no answer")
-            if unsure and answer.meaning in _CONFLICTS:
+            if unsure and answer.meaning in (*_CONFLICTS, Meaning.PAUSED):
                 raise REQUEST_UNKNOWN(path=path, why=f"a retry was answered {answer.code}") from cause
             if not answer.is_passing:
                 raise self._refusal(path, answer) from cause
@@ -267,9 +299,20 @@ class Requests:
             Meaning.MISSING: PATH_MISSING(path=path),
             Meaning.EXISTS: PATH_EXISTS(path=path),
             Meaning.CONDITION: PATH_CHANGED(path=path, wanted="the requested one", found="unknown"),
-            Meaning.DENIED: STORE_DENIED(path=f"{self.root}/{path}", why=answer.code),
+            Meaning.ADDRESS: ADDRESS_REFUSED(root=self.root, code=answer.code),
+            Meaning.PAUSED: STORE_PAUSED(root=self.root, code=answer.code),
+            Meaning.DENIED: self._denial(path, answer),
         }
-        return errors.get(answer.meaning) or STORE_REFUSED(path=path, answer=answer.code)
+        return errors.get(answer.meaning) or STORE_REFUSED(path=path, answer=answer.quoted)
+
+    def _denial(self, path: str, answer: ErrorAnswer) -> Exception:
+        """Return STORE_DENIED: of the landing zone for a known code, which concerns every path, else of the path."""
+        if answer.fault is not None:
+            why = f"OneLake {answer.fault.says} ({answer.code})"
+            return STORE_DENIED(path=self.root, why=why, next_step=answer.fault.next_step)
+        why = f"OneLake answers {answer.quoted}"
+        step = f"{ROLE_MISSING.next_step} If both are right, check the workspace's rules for inbound networking."
+        return STORE_DENIED(path=f"{self.root}/{path}", why=why, next_step=step)
 
     @staticmethod
     def _timeout(path: str, answer: ErrorAnswer, waited: float, *, unsure: bool) -> Exception:

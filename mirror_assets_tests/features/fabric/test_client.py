@@ -263,11 +263,15 @@ CHANGES = ("startMirroring", "create")
     ("answer", "error", "text"),
     [
         (refused(401, "TokenExpired"), DENIED, "TokenExpired: why"),
-        (refused(403, "InsufficientPrivileges"), DENIED, "InsufficientPrivileges: why"),
+        (refused(403, "InsufficientPrivileges"), DENIED, "InsufficientPrivileges: why.*role Contributor"),
+        (refused(403, "RequestDeniedByInboundPolicy"), DENIED, r"DeniedByInboundPolicy: why.*private link"),
+        (refused(401, "PrincipalTypeNotSupported"), DENIED, "tenant setting.*Service principals can call Fabric"),
+        (refused(403, "NeverHeardOf"), DENIED, "to .*: NeverHeardOf: why"),
         (refused(404, "ItemNotFound"), MISSING, "ItemNotFound: why"),
         (refused(400, "InvalidInput", "no\nsecond line"), REFUSED, r"InvalidInput: no\. "),
         (refused(409, "Conflict"), REFUSED, "Conflict: why"),
-        (refused(404, "CapacityNotActive"), UNAVAILABLE, "CapacityNotActive"),
+        (refused(404, "CapacityNotActive"), UNAVAILABLE, "paused .CapacityNotActive: why.*resume the capacity"),
+        (refused(503, "CapacityNotActive"), UNAVAILABLE, "paused .CapacityNotActive: why.*resume the capacity"),
         (Answer(400, {"errorCode": "Busy", "message": "", "isRetriable": True}), UNAVAILABLE, "Busy"),
         (refused(429, "RequestBlocked", **{"Retry-After": "3600"}), UNAVAILABLE, "RequestBlocked"),
         (refused(430, "TooMany"), UNAVAILABLE, "TooMany"),
@@ -352,7 +356,7 @@ def test_an_item_or_workspace_that_is_not_there(
     with raises(SettingError, FabricCode.FABRIC_REFUSED, match="ItemNotFound"):
         client.tables(uuid4())
     elsewhere = client_of(fabric, onelake.credential(), uuid4())
-    with raises(SettingError, FabricCode.FABRIC_REFUSED, match=r"WorkspaceNotFound.*landing_zone\.onelake\.url"):
+    with raises(SettingError, FabricCode.FABRIC_REFUSED, match=r"WorkspaceNotFound.*onelake\.url.*re-created"):
         elsewhere.databases()
 
 

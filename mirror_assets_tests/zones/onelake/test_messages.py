@@ -103,10 +103,10 @@ def test_the_item_is_requested_only_if_nothing_was_found_for_a_minute(
     [
         Reply(429, "CapacityLimitExceeded", {"Retry-After": "9"}),
         Reply(430, "Throttled"),
-        Reply(403, "CapacityNotActive"),
+        Reply(403, "CapacityLimitExceeded"),
     ],
 )
-def test_an_overloaded_or_paused_capacity(onelake: LoopbackOneLake, store: OneLakeStore, reply: Reply) -> None:
+def test_an_overloaded_capacity(onelake: LoopbackOneLake, store: OneLakeStore, reply: Reply) -> None:
     onelake.faults.add(Fault(reply, times=99))
     for ask in (lambda: store.create("file", b"data"), lambda: store.list("")):
         with raises(RetryError, ErrorCode.STORE_THROTTLED) as error:
@@ -114,12 +114,36 @@ def test_an_overloaded_or_paused_capacity(onelake: LoopbackOneLake, store: OneLa
         said(error.value, RetryError, reply.code, "check in the portal whether the capacity is paused or overloaded")
 
 
+def test_a_paused_capacity_is_named_at_once(onelake: LoopbackOneLake, item: LoopbackItem) -> None:
+    clock = Clock()
+    store = loopback_store(onelake, item, clock.policy())
+    onelake.faults.add(Fault(Reply(403, "CapacityNotActive"), times=99))
+    for ask in (lambda: store.create("file", b"data"), lambda: store.list(""), lambda: store.head("file")):
+        with raises(RetryError, ErrorCode.STORE_THROTTLED) as error:
+            ask()
+        said(error.value, RetryError, "capacity of the workspace is paused (403 CapacityNotActive)", item.url)
+        said(error.value, RetryError, "resume the capacity in the Azure portal", "mirror-assets fabric status")
+    assert clock.slept == []
+
+
+def test_an_unknown_refusal_is_quoted(onelake: LoopbackOneLake, store: OneLakeStore) -> None:
+    message = b'<?xml version="1.0"?><Error><Code>Zonk</Code><Message>Why "not".\nRequestId:1</Message></Error>'
+    reply = WireReply(403, {"x-ms-error-code": "Zonk", "Content-Type": "application/xml"}, message)
+    with raises(SettingError, ErrorCode.STORE_DENIED) as error:
+        store_over(lambda _: reply).create("file", b"data")
+    said(error.value, SettingError, '/file is refused: OneLake answers 403 Zonk: "Why not". Next: ')
+    onelake.faults.add(Fault(Reply(403, "Forbidden"), times=99))
+    with raises(SettingError, ErrorCode.STORE_DENIED) as error:
+        store.list("")
+    said(error.value, SettingError, "too few permissions (403 Forbidden)", "role Contributor", "external to Fabric")
+
+
 def test_a_wrong_secret(onelake: LoopbackOneLake, item: LoopbackItem) -> None:
     credential = onelake.credential(secret="planted-secret")  # noqa: S106 a wrong one
     clients = open_clients(OneLakeAddress.parse(item.url), credential, ca_bundle=onelake.ca)
     with raises(SettingError, ErrorCode.TOKEN_REFUSED) as error:
         OneLakeStore(clients, Clock().policy()).head("file")
-    said(error.value, SettingError, "AADSTS7000215", "check the credential")
+    said(error.value, SettingError, "AADSTS7000215", "set AZURE_CLIENT_SECRET to the value of the client secret")
     assert "planted" not in str(error.value)
 
 

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_assets.zones.onelake.onelake_zone import ENDPOINT, OneLakeAddress
+from mirror_assets.zones.onelake.onelake_zone import OneLakeAddress
+from mirror_assets.zones.onelake.pasted_url import ENDPOINT
 
 WORKSPACE, ITEM = "1f0c6a5e-0a4b-4c53-9a4b-9f1f4a7f1d11", "2d5a7f2c-6d57-4f0e-8a37-3c1de43e6c22"
 URL = f"{ENDPOINT}/{WORKSPACE}/{ITEM}/Files/LandingZone"
@@ -43,6 +44,7 @@ def test_other_endpoints_are_kept(endpoint: str) -> None:
         "Files/LandingZone",
         URL.replace("https", "http"),
         URL.replace("https", "abfss"),
+        URL.replace("https://", f"abfss://{WORKSPACE}:planted@"),
         URL.replace("https://", "https://user@"),
         URL.replace("https://", "https://user:password@"),
         URL.replace("https://", "https://[::1"),
@@ -64,7 +66,7 @@ def test_other_endpoints_are_kept(endpoint: str) -> None:
     ],
 )
 def test_anything_else_is_refused(url: str) -> None:
-    with pytest.raises(ValueError, match=r"expected|port|IPv6"):
+    with pytest.raises(ValueError, match=r"expected|IPv6"):
         OneLakeAddress.parse(url)
 
 

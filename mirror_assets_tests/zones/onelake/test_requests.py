@@ -129,7 +129,23 @@ def test_a_read_ends_as_unavailable() -> None:
         (
             (403, "AuthorizationPermissionMismatch"),
             (SettingError, ErrorCode.STORE_DENIED),
-            "root/file .403 AuthorizationPermissionMismatch.*grant read and write",
+            "access to root is refused.*403 AuthorizationPermissionMismatch.*role Contributor",
+        ),
+        (
+            (403, "RequestDeniedByInboundPolicy"),
+            (SettingError, ErrorCode.STORE_DENIED),
+            r"403 RequestDeniedByInboundPolicy.*private link.*z<its first two characters>\.dfs\.fabric",
+        ),
+        ((403, "AuthorizationFailure"), (SettingError, ErrorCode.STORE_DENIED), "403 AuthorizationFailure.*firewall"),
+        ((403, "PrincipalTypeNotSupported"), (SettingError, ErrorCode.STORE_DENIED), "tenant setting.*Service princ"),
+        ((403, "NeverHeardOf"), (SettingError, ErrorCode.STORE_DENIED), "root/file is refused: OneLake answers 403 N"),
+        ((403, ""), (SettingError, ErrorCode.STORE_DENIED), "root/file is refused: OneLake answers 403. Next"),
+        ((403, "CapacityNotActive"), (RetryError, ErrorCode.STORE_THROTTLED), "paused.*resume the capacity"),
+        ((503, "CapacityNotActive"), (RetryError, ErrorCode.STORE_THROTTLED), "paused.*resume the capacity"),
+        (
+            (400, "FriendlyNameSupportDisabled"),
+            (SettingError, ErrorCode.STORE_REFUSED),
+            "400 FriendlyNameSupportDisabled.*use the GUIDs of workspace and item",
         ),
         ((400, "UnsupportedHeader"), (StopError, ErrorCode.STORE_REFUSED), "doctor"),
     ],
@@ -139,6 +155,13 @@ def test_what_will_not_pass_says_at_once_what_to_do(answer: tuple[int, str], err
     with raises(*error, match=words):
         service.write()
     assert service.requested == 1
+
+
+def test_a_pause_of_the_capacity_after_a_lost_reply_leaves_the_outcome_unknown() -> None:
+    with pytest.raises(UnknownOutcome):
+        Service(BUSY, (403, "CapacityNotActive")).write()
+    with raises(RetryError, ErrorCode.STORE_THROTTLED, match="paused"):
+        Service(BUSY, (403, "CapacityNotActive")).read()
 
 
 def test_retry_after_is_obeyed() -> None:
