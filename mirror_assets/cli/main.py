@@ -86,7 +86,7 @@ def spark_log() -> Iterator[SparkLog]:
 
     The file is named and kept, unless it is empty or the block sets `keep` to false before it ends.
     """
-    if not _is_process_stream():
+    if not _can_redirect():
         yield SparkLog(None)
         return
     handle, name = tempfile.mkstemp(prefix="mirror-assets-spark-", suffix=".log")
@@ -111,8 +111,10 @@ def spark_log() -> Iterator[SparkLog]:
         sys.stderr = before
 
 
-def _is_process_stream() -> bool:
+def _can_redirect() -> bool:
+    """Return whether the error stream is the process's, and a folder for temporary files can be written."""
     try:
+        tempfile.gettempdir()
         return sys.stderr.fileno() == 2
-    except (io.UnsupportedOperation, AttributeError):
+    except (io.UnsupportedOperation, AttributeError, FileNotFoundError):
         return False

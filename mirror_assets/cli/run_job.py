@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -11,6 +10,7 @@ from functools import partial
 import click
 import dagster as dg
 
+from mirror_assets.cli.dagster_home import opened_instance
 from mirror_assets.cli.json_log import is_json, print_line
 from mirror_assets.cli.output import note
 from mirror_assets.config.model import Config
@@ -22,7 +22,6 @@ from mirror_assets.orchestration.dagster_internals import (
     ManagedGrpcPythonEnvCodeLocationOrigin,
     RemoteJobOrigin,
     RemoteRepositoryOrigin,
-    ephemeral_instance,
 )
 from mirror_assets.orchestration.runs import COMMAND_TAG, STOPPED
 
@@ -42,7 +41,7 @@ def execute(
     """Run the job or its partition, or some assets of it; return its result, which includes the steps that failed.
 
     `handler` receives the log records of the run; by default they are printed. Raises click.Abort if the run was
-    interrupted.
+    interrupted, and what `opened_instance` raises.
     """
     if handler is None:
         handler = JsonLines() if is_json() else logging.StreamHandler()
@@ -54,9 +53,7 @@ def execute(
     logger = dg.LoggerDefinition(lambda _: plain, description="Messages alone, on the error stream.")
     configured = {op: found if isinstance(found, dg.Config) else {"config": found} for op, found in (ops or {}).items()}
     resolved = build_definitions(config).resolve_job_def(job).with_logger_defs({_LOGGER: logger})
-    # The UI shows runs in the instance of DAGSTER_HOME.
-    opened = dg.DagsterInstance.get() if os.environ.get("DAGSTER_HOME") else ephemeral_instance()
-    with opened as instance:
+    with opened_instance() as instance:
         _use_code_location(instance, job)
         result = resolved.execute_in_process(
             instance=instance,

@@ -5,6 +5,7 @@ Errors of a source that Spark reports are rows of `source/errors.py`; `spark_err
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 from mirror_assets.errors import ErrorCode, ErrorRow, RetryError, SettingError, StopError
@@ -59,20 +60,45 @@ JARS_UNKNOWN = ErrorRow(
     "remove spark.jars, spark.jars.ivy and spark.jars.packages from spark.settings, use a local master, and retry.",
     "mirror-assets doctor --table TABLE",
 )
+MACHINE_UNFIT = ErrorRow(
+    ErrorCode.SESSION_UNFIT,
+    SettingError,
+    "A variable, a folder, the Java or the user of this machine is unfit for Spark. No JVM was started.",
+    "Spark can't start on this machine: {why}.",
+    "{next_step}",
+    "mirror-assets doctor",
+)
+MAVEN_UNREACHABLE = ErrorRow(
+    ErrorCode.SESSION_UNFIT,
+    SettingError,
+    "Spark has to download JARs, and this machine can't reach Maven.",
+    "Maven can't be reached from this machine, and Spark needs JARs of {packages}.",
+    "run `mirror-assets download-jars FOLDER` where there is a network, copy the folder here, and set "
+    "`spark.jars_folder` to it. For a proxy, set -Dhttps.proxyHost and -Dhttps.proxyPort in "
+    "spark.driver.extraJavaOptions of `spark.settings`: Java doesn't read proxy variables.",
+    "mirror-assets download-jars FOLDER",
+)
 SPARK_NOT_STARTED = ErrorRow(
     ErrorCode.SESSION_UNFIT,
     SettingError,
     "Spark did not start, or rejected a setting.",
     "Spark did not start: {why}.{said}",
-    "correct what the message names, in `spark.settings` or on the machine that runs Spark; then run again.",
+    "correct what the message names, in `spark.settings`{variables} or on the machine that runs Spark; then run again.",
     "mirror-assets doctor --table TABLE",
+)
+# Variables that Spark's scripts or the JVM read when they start.
+_VARIABLES = (
+    *("JAVA_HOME", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"),
+    *("PYSPARK_SUBMIT_ARGS", "SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS", "SPARK_DIST_CLASSPATH"),
+    *("SPARK_HOME", "SPARK_CONF_DIR", "HADOOP_CONF_DIR", "SPARK_LOCAL_IP", "SPARK_LOCAL_DIRS"),
 )
 
 
 def spark_not_started(why: str, printed: Sequence[str] = ()) -> SettingError:
-    """Return SPARK_NOT_STARTED; `printed` are the last lines of the JVM, without secrets."""
+    """Return SPARK_NOT_STARTED with the variables that are set; `printed` are the JVM's last lines, without secrets."""
     said = "\n  ".join((" The JVM's last lines:", *printed)) + "\n" if printed else ""
-    return SPARK_NOT_STARTED(why=why, said=said)
+    variables = "".join(f", {name}" for name in _VARIABLES if os.environ.get(name))
+    return SPARK_NOT_STARTED(why=why, said=said, variables=variables)
 
 
 FILE_SYSTEM_MISSING = ErrorRow(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import pwd
 import re
 import shutil
 import subprocess
@@ -19,16 +21,14 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
-from mirror_assets.byte_settings import CONTEXT_SETTINGS, HADOOP, context_unfit, require_fixed, session_settings
+from mirror_assets.byte_settings import CONTEXT_SETTINGS, HADOOP, PINNED, context_unfit, require_fixed, session_settings
 from mirror_assets.encode.connect import remote_beside, remote_session
-from mirror_assets.encode.errors import (
-    JARS_MISSING,
-    JARS_UNKNOWN,
-    spark_not_started,
-)
+from mirror_assets.encode.errors import JARS_MISSING, JARS_UNKNOWN, MAVEN_UNREACHABLE, spark_not_started
 from mirror_assets.encode.jvm import Jvm
-from mirror_assets.encode.spark_start import EXCLUDES, PACKAGES, QuickStart, resolving_alone, start_jvm
+from mirror_assets.encode.machine import can_write, require_machine
+from mirror_assets.encode.spark_start import EXCLUDES, PACKAGES, UTF_8_LOCALE, QuickStart, resolving_alone, start_jvm
 from mirror_assets.encode.spark_version import DELTA, REMOTE, delta_package, has_delta, require_named, with_version
+from mirror_assets.process import user_cache
 from mirror_assets.redaction import redacted, redacted_error
 from mirror_assets.spark_api import SPARK_ERRORS, is_classic, settings_of
 
@@ -38,13 +38,16 @@ _CATALOG, _DELTA_CATALOG = "spark.sql.catalog.spark_catalog", "org.apache.spark.
 _IN_SPARK = ("org.apache.hadoop:hadoop-client-api", "org.apache.hadoop:hadoop-client-runtime")
 _MAX_TEXT = 400
 _NOT_BUILT, _CAUSE = "Error while instantiating", re.compile(r"Caused by: [\w.$]+: (.+)")
-# Lines of the JVM in the message of a failed start.
-_LINES = 12
+# Lines of the JVM that are read when it doesn't start, and those in the message.
+_READ_LINES, _LINES = 1000, 12
+_NOT_RESOLVED = "unresolved dependency"
+# Ivy's, for a repository that doesn't respond; one that lacks the package has other lines.
+_UNREACHABLE = re.compile(r"Host \S+ not found|access the destination server through a proxy|Server access error")
 _STARTING = threading.Lock()
 _OWNED: dict[str, tuple[SparkContext, JavaObject]] = {}
 # Contexts whose settings were checked.
 _CHECKED: WeakSet[SparkContext] = WeakSet()
-_COORDINATION = f"{HADOOP}outputCommitCoordination.enabled"
+_COORDINATION, _DEFAULT_FS = f"{HADOOP}outputCommitCoordination.enabled", f"{HADOOP}fs.defaultFS"
 
 
 def spark_settings(
@@ -85,6 +88,8 @@ def spark_settings(
         "spark.log.level": "ERROR",
         # No session can set this one (`CONTEXT_SETTINGS`): a context that we start has it from the start.
         _COORDINATION: "true",
+        # Executors encode file names as their locale says; the one of this process is `start_jvm`'s.
+        "spark.executorEnv.LC_ALL": UTF_8_LOCALE,
     }
     lists = {PACKAGES: _merged_packages((*([delta] if delta else ()), *map(with_version, packages)), wanted)}
     # With a class that isn't there, Spark's catalog could not even read a Parquet file.
@@ -208,21 +213,30 @@ def _running_session() -> SparkSession | None:
 
 
 def _start(settings: Mapping[str, str]) -> SparkSession:
-    """Start a Spark context and return its session. Raises SPARK_NOT_STARTED."""
-    quick, last_lines = QuickStart.of(settings), deque[str](maxlen=_LINES)
+    """Start a Spark context and return its session. Raises MACHINE_UNFIT, MAVEN_UNREACHABLE and SPARK_NOT_STARTED."""
+    require_machine(settings)
+    if settings.get("spark.master", "").startswith("local"):
+        # Before a session has it (`PINNED`), the context would look for the warehouse on the file system of a cluster.
+        settings = {**settings, _DEFAULT_FS: PINNED[_DEFAULT_FS]}
+    quick, printed = QuickStart.of(settings), deque[str](maxlen=_READ_LINES)
     with ExitStack() as alone:
         if quick.started().get(PACKAGES):
             alone.enter_context(resolving_alone())
         # Another process may have resolved the packages while this one waited.
         started, builder = quick.started(), SparkSession.builder
+        if started.get(PACKAGES) and not can_write(Path(pwd.getpwuid(os.getuid()).pw_dir)):
+            # Ivy's default is in this folder, whatever HOME is.
+            started.setdefault("spark.jars.ivy", str(user_cache() / "ivy"))
         for name, value in started.items():
             builder = builder.config(name, value)
         try:
-            start_jvm(started, last_lines)
+            start_jvm(started, printed)
             session = builder.getOrCreate()
         except SPARK_ERRORS as error:
-            lines = [redacted(line) for line in last_lines]
-            raise spark_not_started(_first_line(error), lines) from redacted_error(error)
+            lines = [redacted(line) for line in printed.copy()]  # the JVM may still print
+            if lines and _NOT_RESOLVED in lines[-1] and any(map(_UNREACHABLE.search, lines)):
+                raise MAVEN_UNREACHABLE(packages=_items(started[PACKAGES])) from redacted_error(error)
+            raise spark_not_started(_first_line(error), lines[-_LINES:]) from redacted_error(error)
         quick.keep_jars(session)
     return session
 

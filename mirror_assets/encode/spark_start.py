@@ -11,11 +11,13 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
+import locale
 import os
 import re
 import shlex
 import shutil
 import stat
+import sys
 import tempfile
 import threading
 import time
@@ -57,6 +59,7 @@ _OWN_COMPILER = re.compile("Tiered|CodeCache")
 # for code, which the statements of five tables fill; then it fails.
 _NOT_OPTIMISED = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 _STANDARD_ERROR = 2
+UTF_8_LOCALE = "C.UTF-8"
 
 
 @dataclass(frozen=True)
@@ -95,9 +98,9 @@ class QuickStart:
         own = self.settings.get(_CLASS_PATH)
         # Spark's own classes come before those of packages, as when Spark resolves them.
         spark = Path(_find_spark_home(), "jars")
-        path = os.pathsep.join([*([own] if own else []), str(_conf_folder()), f"{spark}/*", *jars])
+        path = os.pathsep.join([*([own] if own else []), str(conf_folder()), f"{spark}/*", *jars])
         # The JVM archives no classes if the class path has a folder with files.
-        if not own and not _conf_folder().exists() and not _OWN_ARCHIVE.search(options):
+        if not own and not conf_folder().exists() and not _OWN_ARCHIVE.search(options):
             options = f"{options} {_archive_options(self.folder, [*spark.glob('*.jar'), *map(Path, jars)])}".strip()
         return {**self.settings, PACKAGES: "", _CLASS_PATH: path, _OPTIONS: options}
 
@@ -165,10 +168,11 @@ def for_brief_work(settings: Mapping[str, str]) -> dict[str, str]:
 
 def _has_own_settings() -> bool:
     """Return whether this machine configures Spark in places that our settings would override."""
-    return "PYSPARK_SUBMIT_ARGS" in os.environ or (_conf_folder() / "spark-defaults.conf").exists()
+    return "PYSPARK_SUBMIT_ARGS" in os.environ or (conf_folder() / "spark-defaults.conf").exists()
 
 
-def _conf_folder() -> Path:
+def conf_folder() -> Path:
+    """Return the folder of Spark's configuration files; it need not exist."""
     return Path(os.environ.get("SPARK_CONF_DIR") or Path(_find_spark_home(), "conf"))
 
 
@@ -183,6 +187,10 @@ def start_jvm(settings: Mapping[str, str], last_lines: deque[str]) -> None:
     """
     if SparkContext._gateway is not None:  # noqa: SLF001 pyspark has no public way to ask
         return
+    if sys.getfilesystemencoding() == "utf-8" and locale.nl_langinfo(locale.CODESET).lower() != "utf-8":
+        # Python uses UTF-8 also in the locale POSIX. The JVM encodes file names as the locale says, whatever its
+        # options are, so it would not find those that aren't ASCII.
+        os.environ["LC_ALL"] = UTF_8_LOCALE
     conf = SparkConf(loadDefaults=False)
     for name, value in settings.items():
         conf.set(name, value)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from mirror_assets.encode.errors import CONNECT_UNNAMED, SPARK_MISSING, SPARK_UNSUPPORTED
+from mirror_assets.encode.errors import CONNECT_UNNAMED, MACHINE_UNFIT, SPARK_MISSING, SPARK_UNSUPPORTED
 
 REMOTE = "spark.remote"
 _OLDEST = (3, 5)
@@ -17,6 +17,7 @@ DELTA = "io.delta:delta-spark"
 # The Sparks of a Delta; the name of one that has several also has Spark's version.
 _SPARKS_OF_DELTA = {"3.2": ("3.5",), "3.3": ("3.5",), "4.0": ("4.0",)}
 _NEWER_DELTA = ("4.0", "4.1", "4.2")
+_SPARK = re.compile(r"spark-core_[\d.]+-(.+)\.jar")
 _SCALA, _HADOOP = re.compile(r"spark-core_([\d.]+)-"), re.compile(r"hadoop-client-api-(.+)\.jar")
 
 
@@ -68,6 +69,7 @@ def with_version(package: str) -> str:
 
 def _of_jars(name: re.Pattern[str]) -> str:
     """Return what the name of one of Spark's JARs has: a platform's Spark may have other versions than Apache's."""
+    require_spark_home()
     return next(match[1] for jar in sorted(_jars().glob("*.jar")) if (match := name.match(jar.name)))
 
 
@@ -75,6 +77,23 @@ def _jars() -> Path:
     from pyspark.find_spark_home import _find_spark_home
 
     return Path(_find_spark_home(), "jars")
+
+
+def require_spark_home(environment: Mapping[str, str] = os.environ) -> None:
+    """Raise MACHINE_UNFIT if SPARK_HOME is a folder without Spark, or with another one than PySpark's."""
+    from pyspark import __version__
+
+    home = environment.get("SPARK_HOME")
+    jars = [jar.name for jar in Path(home, "jars").glob("*.jar")] if home is not None else []
+    others = {
+        match[1]
+        for jar in jars
+        if (match := _SPARK.match(jar)) and minor_version(match[1]) != minor_version(__version__)
+    }
+    if home is not None and (not jars or others):
+        why = f"Spark {others.pop()}, and PySpark is {__version__}" if others else "no Spark"
+        step = "unset it, because PySpark has a Spark of its own, or install the PySpark of that Spark; then run again."
+        raise MACHINE_UNFIT(why=f"SPARK_HOME={home} has {why}", next_step=step)
 
 
 def require_named(settings: Mapping[str, str], environment: Mapping[str, str] = os.environ) -> None:

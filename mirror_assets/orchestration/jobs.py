@@ -8,7 +8,6 @@ import dagster as dg
 from pydantic import Field
 
 from mirror_assets.config.discovered import When, with_found_tables
-from mirror_assets.errors import MirrorError
 from mirror_assets.feature import report_changed
 from mirror_assets.landing.names import TableName
 from mirror_assets.monitoring import MonitoredTable
@@ -135,10 +134,8 @@ def _mirror_graph(assets: MirrorAssets, groups: Mapping[str, Mapping[str, list[s
             with failing(), stopping(context), reporting:
                 composed = project(assets, context.resources, queue.info)
                 return follow_tables(context, assets, composed, chosen, config.follow, queue)
-        try:
+        with failing():
             composed = project(assets, context.resources, context.log.info)
-        except MirrorError as error:
-            return [TableReport(str(table.name)).failed(error) for table in chosen]
         with stopping(context), exporting_metrics(settings, context.log.warning):
             commits = parse_range(config.first, config.last, clip=config.clip)
             reports = mirror_tables(context, assets, composed, chosen, commits)

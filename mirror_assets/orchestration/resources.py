@@ -272,10 +272,14 @@ def project(
 
     `report` takes a line for the log when Spark starts, which takes a while, and when it has started. A step that
     `lands` nothing leaves an empty landing zone empty. Raises RetryError for one that lands, if tables were discovered
-    while discovery's memory could not be read.
+    while discovery's memory could not be read, and what `SparkSettings.require_machine` raises.
     """
-    if lands and with_spark and not assets.config.discovered.is_confirmed:
-        raise TABLES_UNCONFIRMED()
+    if lands and with_spark:
+        spark = getattr(opened, assets.spark or assets.full_name(SPARK))
+        if isinstance(spark, SparkSessions):
+            spark.settings().require_machine()
+        if not assets.config.discovered.is_confirmed:
+            raise TABLES_UNCONFIRMED()
     zone = zone_of(assets, opened)
     store = zone.store() if with_spark and lands else zone.open()
     session = reporting_start(sessions(assets, opened), report) if with_spark else no_spark

@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
@@ -128,6 +128,19 @@ class SparkSettings:
     def shown(self) -> dict[str, str]:
         """Return the settings that may appear in the JVM's command line. Raises what `filled` raises."""
         return self._filled_apart()[0]
+
+    def require_machine(self) -> None:
+        """Raise MACHINE_UNFIT if Spark can't start on this machine, and what `filled` raises; no catalog is asked.
+
+        A step that lands calls this first: no table is at fault, and a rebuild would already have dropped one.
+        """
+        from mirror_assets.encode.machine import require_machine
+        from mirror_assets.encode.session import spark_has_started
+        from mirror_assets.encode.spark_version import REMOTE
+
+        settings = replace(self, of_catalogs=tuple).filled()
+        if REMOTE not in settings and not spark_has_started():
+            require_machine(settings)
 
     def open(self, owner: str | None = None, *, is_brief: bool = False) -> SparkSession:
         """Return the owner's session, or a new one.
