@@ -201,7 +201,7 @@ def test_a_mirror_is_made_of_a_path_a_mapping_or_models(tmp_path: Path, monkeypa
         "defaults": {"compact": True},
         "tables": {"planes": TableConfig(source=StorePath("lake", "planes"), keys=("tailnum",))},
     }
-    made = [load_mirror(source) for source in ("mirror.yaml", Path("mirror.yaml"), mapping, Config(**mapping))]  # type: ignore[arg-type]
+    made = [load_mirror(source) for source in ("mirror.yaml", Path("mirror.yaml"), mapping, Config(**mapping))]
     assert len({config.model_dump_json() for config in made}) == 1
     assert {config.table("planes").compact for config in made} == {True}
     assert load_mirror(made[0]) is made[0]
