@@ -10,30 +10,34 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mirror_assets.components import MirrorComponent as MirrorComponent
-    from mirror_assets.config.load import load_config as load_config
+    from mirror_assets.config.load import load_mirror
     from mirror_assets.definitions import build_definitions as build_definitions
     from mirror_assets.feature import SliceCheck as SliceCheck
     from mirror_assets.feature import StagedRows as StagedRows
     from mirror_assets.orchestration.translator import MirrorTranslator as MirrorTranslator
     from mirror_assets.orchestration.translator import MirrorTranslatorData as MirrorTranslatorData
 
+    load_config = load_mirror
+
 __version__ = "0.1.0"
 # Loaded when they are asked for: a command that needs no Dagster starts in a tenth of the time.
 _PUBLIC = {
-    "MirrorComponent": "mirror_assets.components",
-    "MirrorTranslator": "mirror_assets.orchestration.translator",
-    "MirrorTranslatorData": "mirror_assets.orchestration.translator",
-    "SliceCheck": "mirror_assets.feature",
-    "StagedRows": "mirror_assets.feature",
-    "build_definitions": "mirror_assets.definitions",
-    "load_config": "mirror_assets.config.load",
+    "MirrorComponent": ("mirror_assets.components", "MirrorComponent"),
+    "MirrorTranslator": ("mirror_assets.orchestration.translator", "MirrorTranslator"),
+    "MirrorTranslatorData": ("mirror_assets.orchestration.translator", "MirrorTranslatorData"),
+    "SliceCheck": ("mirror_assets.feature", "SliceCheck"),
+    "StagedRows": ("mirror_assets.feature", "StagedRows"),
+    "build_definitions": ("mirror_assets.definitions", "build_definitions"),
+    # Commands read the file as `config.load.load_config` does, which refuses variables that are not set.
+    "load_config": ("mirror_assets.config.load", "load_mirror"),
 }
 
 
 def __getattr__(name: str) -> object:
     if name not in _PUBLIC:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_PUBLIC[name]), name)
+    module, attribute = _PUBLIC[name]
+    return getattr(import_module(module), attribute)
 
 
 def __dir__() -> list[str]:

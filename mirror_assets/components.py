@@ -13,7 +13,6 @@ from dagster.components.scaffold.scaffold import NoParams, scaffold_with
 from dagster.components.utils.translation import TranslationFn, TranslationFnResolver
 from pydantic import Field
 
-from mirror_assets.config.load import load_config
 from mirror_assets.definitions import build_definitions
 from mirror_assets.orchestration.translator import MirrorTranslator, MirrorTranslatorData
 
@@ -77,8 +76,8 @@ class MirrorComponent(dg.Component, dg.Resolvable, dg.Model):
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         """Return the definitions of the mirror. Raises MISTAKES for a mirror.yaml that is not valid."""
-        config = load_config(Path(context.path, self.config))
-        return build_definitions(config, translator=_ComponentTranslator(self), name=self.name, spark=self.spark)
+        path = Path(context.path, self.config)
+        return build_definitions(path, translator=_ComponentTranslator(self), name=self.name, spark=self.spark)
 
 
 class _ComponentTranslator(MirrorTranslator):

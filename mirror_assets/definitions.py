@@ -11,7 +11,7 @@ from functools import cached_property
 import dagster as dg
 
 import mirror_assets.encode  # noqa: F401 first: without a supported Spark, its error says how to get one
-from mirror_assets.config.load import load_config
+from mirror_assets.config.load import MirrorSource, load_mirror
 from mirror_assets.config.model import Config
 from mirror_assets.feature import Feature, SliceCheck
 from mirror_assets.orchestration.assets import table_assets
@@ -37,7 +37,7 @@ _NEWEST: list[tuple[dict[str, object], dg.Definitions]] = []
 
 
 def build_definitions(
-    config: Config,
+    source: MirrorSource = None,
     *,
     translator: MirrorTranslator | None = None,
     name: str = "",
@@ -46,12 +46,14 @@ def build_definitions(
 ) -> dg.Definitions:
     """Return the assets, checks, jobs, sensors, schedules and resources of a mirror; reads no source, starts no Spark.
 
+    `source` is a mirror.yaml: its path, the same settings as a mapping, or a `Config`; by default `$MIRROR_CONFIG`, or
+    `mirror.yaml` in the current folder.
     `translator` maps tables to asset definitions. `name` is the prefix of everything that is no asset, so that the
     definitions can be merged with others. `spark` is the key of a PySpark resource of the project, which replaces the
     mirror's own. `features` are checks and features of the project, beside those that the setting `features` names.
-    Raises SettingError if two assets have one key.
+    Raises CONFIG_MISSING and MISTAKES, and SettingError if two assets have one key.
     """
-    config = config.with_features(features)
+    config = load_mirror(source).with_features(features)
     assets = MirrorAssets(config, translator or MirrorTranslator(), name, spark)
     assets.require_distinct_keys()
     tables = config.all_tables()
@@ -76,7 +78,7 @@ def defs() -> dg.Definitions | dg.RepositoryDefinition:
     once, and for most runs nothing but its job is made.
     """
     search_rarely()
-    config = load_config()
+    config = load_mirror()
     context = DefinitionsLoadContext
     is_for_a_run = context.is_set() and context.get().load_type is DefinitionsLoadType.RECONSTRUCTION
     if not _NEWEST and is_for_a_run:

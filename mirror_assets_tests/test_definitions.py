@@ -13,7 +13,7 @@ from dagster._core.remote_representation.external_data import RepositorySnap
 from dagster_shared.serdes import serialize_value
 
 import mirror_assets
-from mirror_assets.config.load import load_config
+from mirror_assets.config.load import load_config, parse_config
 from mirror_assets.definitions import build_definitions, defs, jobs_first
 from mirror_assets.orchestration.jobs import MIRROR_TABLE, REBUILD, build_jobs
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
@@ -107,3 +107,29 @@ def test_definitions_load_nothing_that_their_settings_do_not_need() -> None:
 
 def test_every_public_name_is_there() -> None:
     assert [name for name in mirror_assets._PUBLIC if not hasattr(mirror_assets, name)] == []
+
+
+def test_several_mirrors_are_merged_from_a_file_a_mapping_and_a_model(config: Path, tmp_path: Path) -> None:
+    mapping = {"landing_zone": {"path": tmp_path / "b"}, "tables": {"b.orders": {"source": "b", "keys": ["id"]}}}
+    model = parse_config(_CONFIG.replace("shop", "c").encode(), tmp_path / "c.yaml", {})
+    own = dg.Definitions(assets=[dg.AssetSpec("own")])
+    of_file = mirror_assets.build_definitions(mirror_assets.load_config(str(config)), name="a")
+    merged = dg.Definitions.merge(
+        own, of_file, build_definitions(mapping, name="b"), build_definitions(model, name="c")
+    )
+    jobs = {job.name for job in merged.get_repository_def().get_all_jobs()}
+    assert {"a_all", "b_all", "c_all", "b_rebuild"} <= jobs
+    keys = {key.to_user_string() for key in merged.resolve_asset_graph().get_all_asset_keys()}
+    assert {"own", "shop/orders_landing", "b/orders_landing", "c/orders_landing", "a_status"} <= keys
+
+
+def test_a_variable_that_is_not_set_fails_the_run_and_not_the_definitions(config: Path) -> None:
+    config.write_text(_CONFIG.replace("./landing", "'${LANDING}'"), encoding="utf-8")
+    with dg.DagsterInstance.ephemeral() as instance:
+        result = (
+            build_definitions(config)
+            .resolve_job_def("mirror_all")
+            .execute_in_process(instance=instance, raise_on_error=False)
+        )
+    (failed,) = [event.step_failure_data for event in result.all_events if event.is_step_failure]
+    assert "mirror.yaml:1: landing_zone.path: the environment variable LANDING is not set" in str(failed)

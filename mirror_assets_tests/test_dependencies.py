@@ -13,7 +13,7 @@ from packaging.requirements import Requirement
 
 _PROJECT = Path(__file__).parents[1]
 # Imported only where the extra that brings it is wanted.
-_EXTRAS = ("demo", "fabric", "metrics", "s3", "spark")
+_EXTRAS = ("demo", "fabric", "io", "metrics", "s3", "spark")
 
 
 def _imported() -> Iterator[str]:

@@ -33,7 +33,8 @@ class Document:
     """The file's values, and the mistakes found so far.
 
     `filled` has the texts in which references were resolved; `from_environment` the settings that come from the
-    environment alone.
+    environment alone; `unset` the variables that are not set, and `unresolved` the mistakes that they make where the
+    file is read.
     """
 
     file: Path
@@ -42,6 +43,8 @@ class Document:
     filled: dict[str, Filled] = field(default_factory=dict)
     from_environment: set[str] = field(default_factory=set)
     problems: list[Problem] = field(default_factory=list)
+    unset: dict[str, None] = field(default_factory=dict)
+    unresolved: list[Problem] = field(default_factory=list)
 
     @property
     def origin(self) -> Origin:
@@ -159,6 +162,9 @@ class _Reader:
         filled, path = fill(text, self._environment), ".".join(steps)
         for problem in filled.problems:
             self.document.report(steps, problem)
+        self.document.unset.update(dict.fromkeys(filled.unset))
+        if filled.unset and not _is_filled_later(steps):
+            self.document.unresolved.append(self.document.problems[-1])
         if filled.from_environment:
             self.document.from_environment.add(path)
         if filled.problems or _is_filled_later(steps):

@@ -6,11 +6,12 @@ import os
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import TypeVar, get_args
+from typing import TypeAlias, TypeVar, get_args
 
 import pydantic
+import yaml
 from pydantic import BaseModel
-from pydantic_core import ErrorDetails
+from pydantic_core import ErrorDetails, to_jsonable_python
 
 from mirror_assets.config.discovered import When, with_found_tables
 from mirror_assets.config.document import Document, Steps, Value, read_document
@@ -20,6 +21,21 @@ from mirror_assets.config.rules import apply_rules
 from mirror_assets.feature import Feature, own_feature
 
 CONFIG_VARIABLE = "MIRROR_CONFIG"
+# A mirror.yaml by its path, the same settings as a mapping, or as a model.
+MirrorSource: TypeAlias = str | Path | Mapping[str, object] | Config | None
+# The name of a configuration that is no file; its settings have no lines.
+_MADE_IN_PYTHON = Path("mirror")
+# Values of each kind that settings have, for variables that are not set; the number tells them apart.
+_GUID = "00000000-0000-4000-8000-{number:012}"
+_STAND_INS = (
+    _GUID,  # first: two may be parts of one URL
+    f"https://onelake.dfs.fabric.microsoft.com/{_GUID}/{_GUID}/Files/LandingZone",
+    "s3://unset-{number}/",
+    "abfss://unset-{number}@unset.dfs.core.windows.net/",
+    "https://unset-{number}.invalid",
+    "unset-{number}",
+    "1",
+)
 
 _Model = TypeVar("_Model", bound=BaseModel)
 _EXPECTED = {
@@ -39,27 +55,77 @@ _OTHER = {
 }
 
 
-def load_config(path: Path | None = None, when: When = When.UNKNOWN) -> Config:
+def load_config(path: str | Path | None = None, when: When = When.UNKNOWN) -> Config:
     """Read the configuration, with the tables that its rules find.
 
     `path` is by default `$MIRROR_CONFIG`, or `mirror.yaml` in the current folder. `when` controls the scans; by
     default, only places that were never listed are scanned. Raises CONFIG_MISSING and MISTAKES.
     """
-    text, file = _read(path)
+    text, file = _read(None if path is None else Path(path))
     return with_found_tables(parse_config(text, file, os.environ), when)
+
+
+def load_mirror(source: MirrorSource = None) -> Config:
+    """Return the configuration for `build_definitions`: that of a file, a mapping or a `Config` made in Python.
+
+    `source` is by default `$MIRROR_CONFIG`, or `mirror.yaml` in the current folder. Definitions load without the
+    environment of their runs, as in CI: a variable that is not set is an error of the runs. Raises CONFIG_MISSING and
+    MISTAKES.
+    """
+    if isinstance(source, Config) and source.is_checked:
+        return source
+    if isinstance(source, Config | Mapping):
+        text, file = yaml.safe_dump(_plain(source), sort_keys=False).encode(), _MADE_IN_PYTHON
+    else:
+        text, file = _read(None if source is None else Path(source))
+    unset = read_document(text, file, os.environ)
+    environment = {**os.environ, **_stand_ins(tuple(unset.unset), text, file)}
+    config = parse_config(text, file, environment).checked(unset.unresolved)
+    if isinstance(source, Config):
+        config = config.with_features(source.own_features)
+    return with_found_tables(config) if config.is_resolved else config
+
+
+def _stand_ins(names: Sequence[str], text: bytes, file: Path) -> dict[str, str]:
+    """Return values for variables that are not set: for each, of the kind of value that makes the fewest mistakes."""
+    chosen = {name: _STAND_INS[0].format(number=number) for number, name in enumerate(names)}
+    for number, name in enumerate(names):
+        tried = [{**chosen, name: value.format(number=number)} for value in _STAND_INS]
+        chosen = min(tried, key=lambda values: len(_parsed(text, file, {**os.environ, **values})[1].problems))
+    return chosen
+
+
+def _plain(value: object) -> Value:
+    """Return settings made in Python as YAML has them: of a model, those that were set."""
+    if isinstance(value, BaseModel):
+        value = value.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    if isinstance(value, Mapping):
+        return {str(name): _plain(below) for name, below in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(below) for below in value]
+    plain: Value = to_jsonable_python(value)
+    return plain
 
 
 def parse_config(text: bytes, file: Path, environment: Mapping[str, str]) -> Config:
     """Return the configuration in `text`, the content of `file`. Raises MISTAKES."""
+    config, document = _parsed(text, file, environment)
+    if config is None or document.problems:
+        in_order = sorted(document.problems, key=lambda problem: (problem.line or 0, problem.path))
+        raise config_invalid(file, tuple(in_order))
+    return config.checked()
+
+
+def _parsed(text: bytes, file: Path, environment: Mapping[str, str]) -> tuple[Config | None, Document]:
+    """Return the configuration, None if its values are wrong, and the document with all mistakes."""
     document = read_document(text, file, environment)
+    if file == _MADE_IN_PYTHON:
+        document.lines = {"": 0}
     config = _validate(Config, document.value, document)
     if config is not None:
         config = config.with_features(_own_features(config.features, document))
     apply_rules(document)
-    if config is None or document.problems:
-        in_order = sorted(document.problems, key=lambda problem: (problem.line or 0, problem.path))
-        raise config_invalid(file, tuple(in_order))
-    return config
+    return config, document
 
 
 def _own_features(names: Sequence[str], document: Document) -> list[Feature]:

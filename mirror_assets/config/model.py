@@ -55,6 +55,8 @@ class Config(Sections):
     _merged: dict[str, TableSettings] = PrivateAttr(default_factory=dict)
     _discovered: Discovered = PrivateAttr(default_factory=Discovered)
     _own: tuple[Feature, ...] = PrivateAttr(default=())
+    _is_checked: bool = PrivateAttr(default=False)
+    _unresolved: tuple[Problem, ...] = PrivateAttr(default=())
 
     def model_post_init(self, context: object, /) -> None:
         """Store the file, and the line of each setting."""
@@ -65,6 +67,27 @@ class Config(Sections):
     def file(self) -> Path:
         """The file that was read."""
         return self._origin.file
+
+    @property
+    def is_checked(self) -> bool:
+        """Whether all rules were applied, as for each configuration that was read, and for none made in Python."""
+        return self._is_checked
+
+    def checked(self, unresolved: Sequence[Problem] = ()) -> Config:
+        """Return the configuration as a checked one, in which other values stand for variables that are not set."""
+        copied = self.model_copy()
+        copied._is_checked, copied._unresolved = True, tuple(unresolved)  # noqa: SLF001 its own
+        return copied
+
+    @property
+    def is_resolved(self) -> bool:
+        """Whether all variables were set when it was read."""
+        return not self._unresolved
+
+    def require_variables(self) -> None:
+        """Raise MISTAKES if variables were not set when it was read."""
+        if self._unresolved:
+            raise config_invalid(self.file, self._unresolved)
 
     @property
     def discovered(self) -> Discovered:

@@ -21,13 +21,15 @@ _REFERENCE = re.compile(r"\$\{(?:([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\})?")
 class Filled:
     """A text as written, and with its references resolved.
 
-    `from_environment`: it has references, and none of them has a default in the file.
+    `from_environment`: it has references, and none of them has a default in the file. `unset` are the variables that
+    are not set.
     """
 
     written: str
     text: str
     from_environment: bool
     problems: tuple[str, ...]
+    unset: tuple[str, ...] = ()
 
     def unfilled(self, message: str) -> str:
         """Return the message with references in place of values, which may be secrets."""
@@ -39,6 +41,7 @@ class Filled:
 def fill(text: str, environment: Mapping[str, str], escaped: Callable[[str], str] = str) -> Filled:
     """Resolve every reference in `text`, to its escaped value. As in a shell, a default replaces an empty variable."""
     problems: list[str] = []
+    unset: list[str] = []
 
     def value(match: re.Match[str]) -> str:
         name, default = match[1], match[2]
@@ -48,13 +51,14 @@ def fill(text: str, environment: Mapping[str, str], escaped: Callable[[str], str
         if default is not None:
             return escaped(environment.get(name) or str(default))
         if name not in environment:
+            unset.append(name)
             problems.append(f"the environment variable {name} is not set; set it, or write ${{{name}:-default}}")
         return escaped(environment.get(name, ""))
 
     filled = _REFERENCE.sub(value, text)
     references = list(_REFERENCE.finditer(text))
     from_environment = bool(references) and not any(match[2] for match in references)
-    return Filled(text, filled, from_environment, tuple(problems))
+    return Filled(text, filled, from_environment, tuple(problems), tuple(unset))
 
 
 def has_reference(text: str) -> bool:

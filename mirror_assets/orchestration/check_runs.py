@@ -16,6 +16,7 @@ from mirror_assets.landing.problems import ProblemKey
 from mirror_assets.monitoring import Mirror
 from mirror_assets.orchestration.asset_check import Check, CheckedTable
 from mirror_assets.orchestration.checks import BLOCKING, check_slices, checks_of, staged_checks
+from mirror_assets.orchestration.dagster_internals import ASSET_PARTITION_RANGE_START_TAG, PARTITION_NAME_TAG
 from mirror_assets.orchestration.errors import CHECKS_LATE, RUN_CHECKS_FAILED
 from mirror_assets.orchestration.event_metadata import ChangedMirrors
 from mirror_assets.orchestration.mirror_assets import MirrorAssets, step_name
@@ -32,8 +33,6 @@ from mirror_assets.pipeline.project import Project
 from mirror_assets.telemetry.record import record_check
 from mirror_assets.verify.check_result import CheckResult
 
-RANGE_START = "dagster/asset_partition_range_start"
-_PARTITION = "dagster/partition"
 # Checks without Spark wait for stores most of the time; with Spark, each table at once takes memory.
 _TABLES_AT_ONCE, _WITH_SPARK_AT_ONCE = 16, 4
 # A table whose store never answers keeps a run of the schedule no longer than this.
@@ -125,7 +124,7 @@ def _staged_step(assets: MirrorAssets, table: TableSettings) -> dg.AssetChecksDe
 
 def _runs_slices(context: dg.AssetCheckExecutionContext) -> bool:
     """Return whether the run materializes slices; else it only runs checks."""
-    return RANGE_START in context.run.tags or _PARTITION in context.run.tags
+    return bool({ASSET_PARTITION_RANGE_START_TAG, PARTITION_NAME_TAG} & context.run.tags.keys())
 
 
 def is_blocking_failure(result: dg.AssetCheckResult | dg.AssetCheckEvaluation) -> bool:

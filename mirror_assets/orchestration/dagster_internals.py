@@ -1,13 +1,17 @@
-"""All that this package uses of Dagster beside its public interface. A new Dagster version may change it."""
+"""All that this package uses of Dagster beside its public interface. A new Dagster version may change it.
+
+Its test names what a version has changed, and which module uses it.
+"""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import TypeAlias
 
 import dagster as dg
 from dagster._check import CheckError
 from dagster._core.definitions.assets.job.asset_job import IMPLICIT_ASSET_JOB_NAME
+from dagster._core.definitions.data_version import DATA_VERSION_TAG
 from dagster._core.definitions.definitions_load_context import DefinitionsLoadContext, DefinitionsLoadType
 from dagster._core.definitions.repository_definition import SINGLETON_REPOSITORY_NAME
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
@@ -26,17 +30,31 @@ from dagster._core.storage.db_io_manager import TableSlice
 from dagster._core.storage.event_log.base import AssetRecord
 from dagster._core.storage.event_log.sqlite.sqlite_event_log import SqliteEventLogStorage
 from dagster._core.storage.runs import SqlRunStorage
-from dagster._core.storage.tags import MAX_RETRIES_TAG, PARTITION_NAME_TAG, REPOSITORY_LABEL_TAG
+from dagster._core.storage.tags import (
+    ASSET_PARTITION_RANGE_END_TAG,
+    ASSET_PARTITION_RANGE_START_TAG,
+    HIDDEN_TAG_PREFIX,
+    MAX_RETRIES_TAG,
+    PARTITION_NAME_TAG,
+    PRIORITY_TAG,
+    REPOSITORY_LABEL_TAG,
+)
 from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
 
 __all__ = [
+    "ASSET_PARTITION_RANGE_END_TAG",
+    "ASSET_PARTITION_RANGE_START_TAG",
     "COMPLETED_ASSET_CHECK_EXECUTION_RECORD_STATUSES",
+    "DATA_VERSION_TAG",
+    "HIDDEN_TAG_PREFIX",
     "IMPLICIT_ASSET_JOB_NAME",
     "MAX_RETRIES_TAG",
     "PARTITION_NAME_TAG",
+    "PRIORITY_TAG",
     "REPOSITORY_LABEL_TAG",
     "SINGLETON_REPOSITORY_NAME",
     "AssetCheckExecutionRecord",
+    "AssetJobSensor",
     "AssetRecord",
     "CheckError",
     "CodeLocationOrigin",
@@ -55,6 +73,35 @@ __all__ = [
 ]
 
 Job: TypeAlias = dg.JobDefinition | UnresolvedAssetJobDefinition
+# Members of exported classes that Dagster's documentation doesn't have.
+UNDOCUMENTED_MEMBERS = {
+    "DagsterInstance": (
+        "add_run_tags",
+        "code_server_reload_timeout",
+        "compute_log_manager",
+        "create_run_for_job",
+        "event_log_storage",
+        "get_concurrency_config",
+        "get_daemon_statuses",
+        "get_latest_materialization_events",
+        "get_materialized_partitions",
+        "get_paginated_dynamic_partitions",
+        "get_records_for_run",
+        "get_run_ids",
+        "get_runs",
+        "report_run_canceled",
+        "report_run_canceling",
+        "report_run_failed",
+        "run_storage",
+        "storage_directory",
+    ),
+    "DagsterEvent": ("asset_materialization", "step_failure_data", "step_materialization_data"),
+    "DagsterRun": ("asset_check_selection", "asset_selection", "remote_job_origin", "tags_for_storage"),
+    "Definitions": ("get_repository_def", "resolve_job_def"),
+    "OpExecutionContext": ("consume_events",),
+    "SensorDefinition": ("has_anonymous_job", "job"),
+    "SensorEvaluationContext": ("code_location_origin",),
+}
 
 
 def ephemeral_instance() -> dg.DagsterInstance:
@@ -75,3 +122,25 @@ def ephemeral_instance() -> dg.DagsterInstance:
 
     storage.connect = connect_alone  # type: ignore[assignment,method-assign]
     return instance
+
+
+class AssetJobSensor(dg.SensorDefinition):
+    """A sensor that starts runs of a job of ops, shown on the pages of the assets of `groups`.
+
+    A page lists a sensor if the sensor selects the asset, or starts a job of assets. The mirror's job has ops in place
+    of assets, since tables differ in their partitions. Dagster refuses a sensor that names both a job and assets, but
+    the snapshot of a sensor has a field for each; the code server fills both for a sensor whose job it has made from
+    assets. A selection of assets by name would be a query of many lines on the sensor's page.
+    """
+
+    groups: Collection[str] = ()
+
+    @property
+    def has_anonymous_job(self) -> bool:
+        """Whether the snapshot takes its assets from `job`."""
+        return True
+
+    @property
+    def job(self) -> Job:
+        """The assets of the groups, as a job that is never started."""
+        return dg.define_asset_job(f"{self.name}_assets", dg.AssetSelection.groups(*self.groups, include_sources=True))

@@ -21,6 +21,7 @@ from mirror_assets.landing.names import SliceKey, TableName, landing_name
 from mirror_assets.landing.publish import Outcome, Published
 from mirror_assets.markers import ROW_ID
 from mirror_assets.monitoring import MonitoredTable
+from mirror_assets.orchestration.dagster_internals import DATA_VERSION_TAG
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.translator import AssetKind, MetadataItem, shown_place
 from mirror_assets.orchestration.units import count, duration, size
@@ -32,7 +33,6 @@ from mirror_assets.source.sql_columns import SqlNotParsed, columns_used
 Metadata = Mapping[str, MetadataItem]
 # Metadata of failures and failed checks: the link to the documentation.
 DOCS_URL: Final = "docs_url"
-DATA_VERSION_TAG = "dagster/data_version"
 # The lineage of a wider table would make each of its events some 100 kB large.
 _MOST_COLUMNS = 500
 # Each event repeats the comments of all columns.

@@ -11,7 +11,7 @@ from collections import Counter
 import dagster as dg
 
 from mirror_assets.errors import NEXT
-from mirror_assets.orchestration.event_metadata import DATA_VERSION_TAG
+from mirror_assets.orchestration.dagster_internals import DATA_VERSION_TAG
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.table_status import CELLS, Status, read_status
 from mirror_assets.orchestration.translator import MetadataItem, safe

@@ -21,6 +21,7 @@ from mirror_assets.errors import NEXT, ErrorCode, MirrorError, StopError
 from mirror_assets.landing.problems import ProblemFile, ProblemKey, ProblemStore, Severity, StoredProblem
 from mirror_assets.orchestration.asset_check import SKIPPED, Check
 from mirror_assets.orchestration.check_runs import EvaluatedCheck
+from mirror_assets.orchestration.dagster_internals import HIDDEN_TAG_PREFIX
 from mirror_assets.orchestration.errors import NEW_PROBLEMS
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.runs import EVALUATED_ALL, EVALUATED_SOME, EVALUATED_TAG, mirror_tags
@@ -29,7 +30,7 @@ from mirror_assets.orchestration.units import count, joined
 from mirror_assets.pipeline.evaluation import Evaluation, FailedCheck, newly_open
 from mirror_assets.pipeline.project import Project
 
-OUTAGE_TAG = ".dagster/mirror_outage"
+OUTAGE_TAG = f"{HIDDEN_TAG_PREFIX}mirror_outage"
 _ENDED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE]
 _ZONE = ProblemKey("landing zone", "", "reachable")
 # Codes of a table that was deleted, whose mount vanished, or whose grant was revoked.

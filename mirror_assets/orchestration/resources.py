@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import dagster as dg
 import pyarrow as pa
 import pyarrow.dataset as ds
-from dagster_deltalake.handler import DeltalakeBaseArrowTypeHandler, DeltaLakePyArrowTypeHandler
-from dagster_deltalake.io_manager import TableConnection
-from dagster_pyspark import LazyPySparkResource, PySparkResource
 from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaProtocolError
 from pydantic import Field
@@ -40,13 +36,29 @@ from mirror_assets.source.errors import SOURCE_UNSUPPORTED
 from mirror_assets.zones import Store
 from mirror_assets.zones.landing_zone import LandingZoneConfig, Zone
 
+if TYPE_CHECKING:
+    from dagster_deltalake.handler import DeltalakeBaseArrowTypeHandler
+
+# dagster-deltalake and dagster-pyspark, the extra `io`, require one release of Dagster exactly: all but inputs works
+# without them.
+try:
+    from dagster_pyspark import LazyPySparkResource
+except ImportError:
+    LazyPySparkResource = dg.ConfigurableResource
+
 # `partnerName` in _partnerEvents.json. Fabric requires that it never changes.
 _PARTNER = "mirror_assets"
-# Types beside pyarrow's, each with the package of its handler.
-_MORE_TYPES = {
-    "pandas.DataFrame": ("dagster_deltalake_pandas", "DeltaLakePandasTypeHandler"),
-    "polars.DataFrame": ("dagster_deltalake_polars", "DeltaLakePolarsTypeHandler"),
-    "polars.LazyFrame": ("dagster_deltalake_polars", "DeltaLakePolarsTypeHandler"),
+# The types of inputs, each with the module of its handler and what to install for it.
+_ARROW = ("dagster_deltalake.handler", "DeltaLakePyArrowTypeHandler", "'mirror-assets[io]'")
+_PANDAS = ("dagster_deltalake_pandas", "DeltaLakePandasTypeHandler", "dagster-deltalake-pandas")
+_POLARS = ("dagster_deltalake_polars", "DeltaLakePolarsTypeHandler", "dagster-deltalake-polars")
+_HANDLERS = {
+    "pandas.DataFrame": _PANDAS,
+    "polars.DataFrame": _POLARS,
+    "polars.LazyFrame": _POLARS,
+    "pyarrow.Dataset": _ARROW,
+    "pyarrow.RecordBatchReader": _ARROW,
+    "pyarrow.Table": _ARROW,
 }
 
 
@@ -142,7 +154,9 @@ class TableInputs(dg.IOManager):
             access, handler = self._access(kind, table), _handler(wanted)
             columns = (context.definition_metadata or {}).get("columns")
             place = TableSlice(table.table, table.schema or "", columns=columns)
-            connection = TableConnection(access.uri, dict(access.storage_options()), None)
+            connection = import_module("dagster_deltalake.io_manager").TableConnection(
+                access.uri, dict(access.storage_options()), None
+            )
             try:
                 return handler.load_input(context, place, connection)
             except DeltaProtocolError:
@@ -165,6 +179,7 @@ class TableInputs(dg.IOManager):
 
     def _access(self, kind: AssetKind, table: TableName) -> Access:
         config = self._assets.config
+        config.require_variables()
         if kind == AssetKind.SOURCE:
             log = source_log(config, config.table(table))
             if log.is_managed:
@@ -192,17 +207,24 @@ def _query(table: DeltaTable, columns: Sequence[str] | None) -> pa.Table:
 
 def _handler(wanted: type) -> DeltalakeBaseArrowTypeHandler[object]:
     """Return dagster-deltalake's handler of the type. Raises SettingError for other types, and without its package."""
-    arrow = DeltaLakePyArrowTypeHandler()
-    if wanted in arrow.supported_types:
-        return cast("DeltalakeBaseArrowTypeHandler[object]", arrow)
     name = f"{wanted.__module__.partition('.')[0]}.{getattr(wanted, '__name__', wanted)}"
-    package, handler = _MORE_TYPES.get(name, ("", ""))
-    with suppress(ImportError):
-        if package:
-            return cast("DeltalakeBaseArrowTypeHandler[object]", getattr(import_module(package), handler)())
-    why = f": {package} is not installed" if package else ""
-    install = f"pip install {package.replace('_', '-')}" if package else None
-    raise INPUT_UNSUPPORTED(name=name, why=why, next_step=install)
+    if name not in _HANDLERS:
+        raise INPUT_UNSUPPORTED(name=name, why="")
+    module, handler, package = _HANDLERS[name]
+    try:
+        found: DeltalakeBaseArrowTypeHandler[object] = getattr(import_module(module), handler)()
+    except ImportError as error:
+        why = f": {error.name} is not installed"
+        raise INPUT_UNSUPPORTED(name=name, why=why, next_step=f"pip install {package}") from error
+    return found
+
+
+class SparkResource(Protocol):
+    """A PySpark resource of the project, such as dagster-pyspark's."""
+
+    @property
+    def spark_session(self) -> SparkSession:
+        """The session that it has started."""
 
 
 Resource: TypeAlias = LandingZone | SparkSessions | dg.ResourceDefinition
@@ -255,7 +277,8 @@ def fixed_config(assets: MirrorAssets) -> dict[str, Any]:
 
 
 def zone_of(assets: MirrorAssets, opened: dg.Resources) -> LandingZone:
-    """Return the mirror's landing zone among the resources of a step or tick."""
+    """Return the mirror's landing zone among the resources of a step or tick. Raises MISTAKES for unset variables."""
+    assets.config.require_variables()
     zone: LandingZone = getattr(opened, assets.full_name(LANDING_ZONE))
     return zone
 
@@ -288,8 +311,7 @@ def project(
 
 def sessions(assets: MirrorAssets, opened: dg.Resources) -> Session:
     """Return the function that opens Spark sessions, on the project's own PySpark resource if it names one."""
-    found: SparkSessions | PySparkResource | LazyPySparkResource
-    found = getattr(opened, assets.spark or assets.full_name(SPARK))
+    found: SparkSessions | SparkResource = getattr(opened, assets.spark or assets.full_name(SPARK))
     if isinstance(found, SparkSessions):
         return found.settings(packages_of_catalogs(assets.config)).open
     settings = spark_settings_of(assets.config)

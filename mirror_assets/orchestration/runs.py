@@ -13,6 +13,7 @@ from mirror_assets.docs_links import error_link
 from mirror_assets.errors import MirrorError, RetryError, UnknownOutcome
 from mirror_assets.landing.names import SliceKey, TableName
 from mirror_assets.orchestration.dagster_internals import (
+    HIDDEN_TAG_PREFIX,
     REPOSITORY_LABEL_TAG,
     CodeLocationOrigin,
     SqlRunStorage,
@@ -23,14 +24,14 @@ from mirror_assets.orchestration.translator import MetadataItem
 from mirror_assets.pipeline.leases import tables_digest
 
 # Dagster's UI hides tags with this prefix, which only sensors read.
-BATCH_TAG = ".dagster/mirror_batch"
+BATCH_TAG = f"{HIDDEN_TAG_PREFIX}mirror_batch"
 # The process of a run of the sensor `mirror`, hidden in Dagster's UI: a sensor detects by it that a silent run was
 # killed.
-PROCESS_TAG = ".dagster/mirror_process"
+PROCESS_TAG = f"{HIDDEN_TAG_PREFIX}mirror_process"
 # What a schedule mirrors, hidden as well.
-MIRROR_TAG = ".dagster/mirror_of"
+MIRROR_TAG = f"{HIDDEN_TAG_PREFIX}mirror_of"
 # A run of checks that has reported its evaluation; it may have failed because of what it found.
-EVALUATED_TAG, EVALUATED_ALL, EVALUATED_SOME = ".dagster/mirror_evaluated", "all", "some"
+EVALUATED_TAG, EVALUATED_ALL, EVALUATED_SOME = f"{HIDDEN_TAG_PREFIX}mirror_evaluated", "all", "some"
 TABLE_TAG = "mirror/table"
 COMMAND_TAG = "mirror/command"
 FAILING_TAG = "mirror/failing"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -26,9 +26,10 @@ from mirror_assets.landing.names import TableName, batch_lease
 from mirror_assets.landing.run_records import Lease
 from mirror_assets.orchestration.dagster_internals import (
     PARTITION_NAME_TAG,
+    PRIORITY_TAG,
+    AssetJobSensor,
     CodeLocationOrigin,
     GrpcServerCodeLocationOrigin,
-    Job,
 )
 from mirror_assets.orchestration.errors import TOO_FEW_RUNS
 from mirror_assets.orchestration.jobs import REBUILD, REPLICATE, TABLES_OP, MirrorTables
@@ -55,33 +56,11 @@ _SCAN_SECONDS = 60.0
 # A tick waits this long for a scan; a later tick reads the result of a slower one.
 _TICK_WAITS_SECONDS = 5.0
 _NAMED = 5
+# In Dagster's queue, runs that people start wait for the mirror, and not the mirror for them.
+_PRIORITY = "10"
 # A resident run ends after this time, so that each log file has an end.
 RESIDENT_MINUTES = 240
-# Of Dagster's queue: runs that people start wait for the mirror, and not the mirror for them.
-PRIORITY = "dagster/priority"
 _LOG = logging.getLogger(__name__)
-
-
-class AssetJobSensor(dg.SensorDefinition):
-    """A sensor that starts runs of a job of ops, shown on the pages of the assets of `groups`.
-
-    A page lists a sensor if the sensor selects the asset, or starts a job of assets. The mirror's job has ops in place
-    of assets, since tables differ in their partitions. Dagster refuses a sensor that names both a job and assets, but
-    the snapshot of a sensor has a field for each; the code server fills both for a sensor whose job it has made from
-    assets. A selection of assets by name would be a query of many lines on the sensor's page.
-    """
-
-    groups: Collection[str] = ()
-
-    @property
-    def has_anonymous_job(self) -> bool:
-        """Whether the snapshot takes its assets from `job`."""
-        return True
-
-    @property
-    def job(self) -> Job:
-        """The assets of the groups, as a job that is never started."""
-        return dg.define_asset_job(f"{self.name}_assets", dg.AssetSelection.groups(*self.groups, include_sources=True))
 
 
 class TickFailed(Exception):
@@ -197,7 +176,7 @@ class _Tick:
         )
         chosen = [str(table.name) for table in tables] if automation.batches > 1 else []
         run_config = dg.RunConfig(ops={self.assets.full_name(TABLES_OP): MirrorTables(tables=chosen, follow=follow)})
-        return dg.RunRequest(run_config=run_config, tags={BATCH_TAG: str(number), PRIORITY: "10"})
+        return dg.RunRequest(run_config=run_config, tags={BATCH_TAG: str(number), PRIORITY_TAG: _PRIORITY})
 
     def _is_working(self, lease: Lease, path: str) -> bool:
         """Return whether the lease's run mirrors the batch.

@@ -8,8 +8,11 @@ from hypothesis import strategies as st
 
 from mirror_assets.composition import spark_settings_of
 from mirror_assets.config.errors import CONFIG_MISSING, MISTAKES
-from mirror_assets.config.load import load_config, parse_config
+from mirror_assets.config.load import load_config, load_mirror, parse_config
+from mirror_assets.config.model import Config
+from mirror_assets.config.table_settings import StorePath, TableConfig
 from mirror_assets.errors import ErrorCode
+from mirror_assets.zones.landing_zone import LandingZoneConfig
 from mirror_assets_tests.config.reading import read
 from mirror_assets_tests.errors import raises_row
 
@@ -145,3 +148,63 @@ def test_any_value_of_any_setting_is_read_or_refused(value: object) -> None:
     text = "\n".join(f"{setting}: {value!r}" for setting in settings)
     with raises_row(MISTAKES):
         read(text)
+
+
+_IN_CI = """\
+landing_zone:
+  onelake: {url: "https://${HOST}/${WORKSPACE}/${ITEM}/Files/LandingZone", credential: client_secret}
+stores:
+  lake: {root: "${LAKE}", credential: environment, env_prefix: LAKE_}
+  silver: {root: "abfss://${CONTAINER}@acme.dfs.core.windows.net/", credential: client_secret}
+catalogs: {main: {type: unity, url: "${CATALOG}", token_variable: UC_TOKEN}}
+metrics: {prometheus: {port: "${PORT}"}}
+discover: [{from: {store: lake, path: "*/"}, keys: {default: [id]}}]
+tables:
+  sales.orders: {source: {store: lake, path: orders}, keys: [id], where: "country <> '${HIDDEN}'"}
+  sales.items: {source: {store: silver, path: items}, keys: [id], columns: [{c: "sha2(c, '${SALT}')"}]}
+  sales.lines: {source: "${ROOT}/lines", keys: [id]}
+"""
+
+
+def test_definitions_load_without_the_variables_of_their_runs(tmp_path: Path) -> None:
+    (tmp_path / "mirror.yaml").write_text(_IN_CI.replace("${HOST}", "onelake.dfs.fabric.microsoft.com"))
+    config = load_mirror(tmp_path / "mirror.yaml")
+    assert [str(name) for name in config.names] == ["sales.orders", "sales.items", "sales.lines"]
+    with raises_row(MISTAKES, match="WORKSPACE is not set") as refused:
+        config.require_variables()
+    problems = refused.value.facts["problems"]
+    assert [problem.line for problem in problems] == [2, 4, 5, 6, 7, 12]
+    assert "HIDDEN" not in str(refused.value)  # reading this table reports it; the others are mirrored
+    with raises_row(MISTAKES, match="WORKSPACE is not set"):
+        load_config(tmp_path / "mirror.yaml")
+
+
+def test_mistakes_are_reported_whether_variables_are_set_or_not(tmp_path: Path) -> None:
+    text = _IN_CI.replace("${HOST}", "onelake.dfs.fabric.microsoft.com").replace(
+        "keys: [id], where", "key: [id], where"
+    )
+    (tmp_path / "mirror.yaml").write_text(text)
+    with raises_row(MISTAKES) as refused:
+        load_mirror(tmp_path / "mirror.yaml")
+    assert {problem.line for problem in refused.value.facts["problems"]} == {10}
+
+
+def test_a_mirror_is_made_of_a_path_a_mapping_or_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mirror.yaml").write_text(
+        "landing_zone: {path: landing}\nstores: {lake: {root: lake}}\ndefaults: {compact: true}\n"
+        "tables: {planes: {source: {store: lake, path: planes}, keys: [tailnum]}}\n"
+    )
+    mapping = {
+        "landing_zone": LandingZoneConfig(path=Path("landing")),
+        "stores": {"lake": {"root": Path("lake")}},
+        "defaults": {"compact": True},
+        "tables": {"planes": TableConfig(source=StorePath("lake", "planes"), keys=("tailnum",))},
+    }
+    made = [load_mirror(source) for source in ("mirror.yaml", Path("mirror.yaml"), mapping, Config(**mapping))]
+    assert len({config.model_dump_json() for config in made}) == 1
+    assert {config.table("planes").compact for config in made} == {True}
+    assert load_mirror(made[0]) is made[0]
+    for wrong in ({**mapping, "tables": {"planes": {"source": "x"}}}, {**mapping, "tabels": {}}):
+        with raises_row(MISTAKES, match=r"^mirror has one mistake:\nmirror: tab"):
+            load_mirror(wrong)

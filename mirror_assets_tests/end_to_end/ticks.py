@@ -9,7 +9,10 @@ import dagster as dg
 
 from mirror_assets.definitions import build_definitions
 from mirror_assets.landing.names import SliceKey
-from mirror_assets.orchestration.check_runs import RANGE_START
+from mirror_assets.orchestration.dagster_internals import (
+    ASSET_PARTITION_RANGE_END_TAG,
+    ASSET_PARTITION_RANGE_START_TAG,
+)
 from mirror_assets.orchestration.jobs import REBUILD, REBUILD_OP
 from mirror_assets.orchestration.mirror_assets import MIRROR_ALL, MirrorAssets, partitions_name
 from mirror_assets.orchestration.resources import resources
@@ -21,7 +24,7 @@ from mirror_assets_tests.orchestration.mirrors import evaluate
 
 def slices(first: SliceKey, last: SliceKey) -> dict[str, str]:
     """The tags with which Dagster names a range of partitions."""
-    return {RANGE_START: str(first), "dagster/asset_partition_range_end": str(last)}
+    return {ASSET_PARTITION_RANGE_START_TAG: str(first), ASSET_PARTITION_RANGE_END_TAG: str(last)}
 
 
 def materialize(
