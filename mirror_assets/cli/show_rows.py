@@ -12,7 +12,7 @@ from mirror_assets.cli.options import Exit
 from mirror_assets.cli.output import note, note_errors, show, show_records
 from mirror_assets.composition import compose, spark_settings_of
 from mirror_assets.config.load import load_config
-from mirror_assets.errors import MirrorError
+from mirror_assets.errors import ErrorRecord, MirrorError
 from mirror_assets.landing.names import TableName
 from mirror_assets.pipeline.preview import landing_rows, show_changes
 from mirror_assets.pipeline.project import source_log
@@ -28,19 +28,19 @@ def reconcile(path: Path | None, names: Sequence[str], *, as_json: bool) -> Exit
     """Compare mirror and source; fails for a difference and a missing mirror, but not while files wait."""
     project = compose(load_config(path), report=note)
     mirror = project.mirror()
-    results, errors = list[Reconciliation](), list[MirrorError]()
+    results, errors = list[Reconciliation](), list[ErrorRecord]()
     for table in project.tables(names):
         note(f"{table.name}: comparing the mirror with its source")
         try:
             results.append(reconcile_table(table, mirror, partial(_note_phase, table.name)))
         except MirrorError as error:
-            errors.append(error)
+            errors.append(error.record(str(table.name)))
     columns = ("table", "version", "source rows", "mirror rows", "result", "columns that differ")
     rows = [
         (x.table, None if x.version < 0 else x.version, x.source_rows, x.mirror_rows, x.summary, ", ".join(x.columns))
         for x in results
     ]
-    show("Reconciled", columns, rows, results, as_json=as_json)
+    show("Reconciled", columns, rows, results, errors, as_json=as_json)
     for result in () if as_json else results:
         ignored = ", ".join(result.ignored_columns)
         only = f"not compared, because only the mirror has them: {ignored}" if ignored else ""

@@ -33,7 +33,7 @@ class Document:
     """The file's values, and the mistakes found so far.
 
     `filled` has the texts in which references were resolved; `from_environment` the settings that come from the
-    environment alone.
+    environment alone; `unset` those whose variable is not set, each with the message.
     """
 
     file: Path
@@ -41,6 +41,7 @@ class Document:
     lines: dict[str, int] = field(default_factory=dict)
     filled: dict[str, Filled] = field(default_factory=dict)
     from_environment: set[str] = field(default_factory=set)
+    unset: dict[Steps, str] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
 
     @property
@@ -69,6 +70,13 @@ class Document:
             else:
                 value = value.get(step) if isinstance(value, dict) else None
         return value
+
+    def leave_out(self, *steps: str) -> None:
+        """Remove the setting at these steps from the values, and all mistakes below it."""
+        above, path = self.get(*steps[:-1]), ".".join(steps)
+        if isinstance(above, dict):
+            above.pop(steps[-1], None)
+        self.problems = [one for one in self.problems if not f"{one.path}.".startswith(f"{path}.")]
 
     def names(self, *steps: str) -> tuple[str, ...]:
         """Return the names in the mapping at these steps; empty without a mapping."""
@@ -159,6 +167,7 @@ class _Reader:
         filled, path = fill(text, self._environment), ".".join(steps)
         for problem in filled.problems:
             self.document.report(steps, problem)
+            self.document.unset.setdefault(steps, problem)
         if filled.from_environment:
             self.document.from_environment.add(path)
         if filled.problems or _is_filled_later(steps):

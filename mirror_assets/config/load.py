@@ -17,6 +17,7 @@ from mirror_assets.config.document import Document, Steps, Value, read_document
 from mirror_assets.config.errors import CONFIG_MISSING, config_invalid, did_you_mean
 from mirror_assets.config.model import Config
 from mirror_assets.config.rules import apply_rules
+from mirror_assets.config.unset import leave_out_unset
 from mirror_assets.feature import Feature, own_feature
 
 CONFIG_VARIABLE = "MIRROR_CONFIG"
@@ -39,19 +40,27 @@ _OTHER = {
 }
 
 
-def load_config(path: Path | None = None, when: When = When.UNKNOWN) -> Config:
+def load_config(path: Path | None = None, when: When = When.UNKNOWN, *, is_partial: bool = False) -> Config:
     """Read the configuration, with the tables that its rules find.
 
     `path` is by default `$MIRROR_CONFIG`, or `mirror.yaml` in the current folder. `when` controls the scans; by
-    default, only places that were never listed are scanned. Raises CONFIG_MISSING and MISTAKES.
+    default, only places that were never listed are scanned. `is_partial`: settings that no source needs are left out
+    where their variables are not set (`Config.zone_error`). Raises CONFIG_MISSING and MISTAKES.
     """
+    config = read_config(path, is_partial=is_partial)
+    return with_found_tables(config, When.NEVER if config.zone_error else when)
+
+
+def read_config(path: Path | None = None, *, is_partial: bool = False) -> Config:
+    """Read the configuration alone, without the tables that rules find; nothing else is read. Raises as above."""
     text, file = _read(path)
-    return with_found_tables(parse_config(text, file, os.environ), when)
+    return parse_config(text, file, os.environ, is_partial=is_partial)
 
 
-def parse_config(text: bytes, file: Path, environment: Mapping[str, str]) -> Config:
+def parse_config(text: bytes, file: Path, environment: Mapping[str, str], *, is_partial: bool = False) -> Config:
     """Return the configuration in `text`, the content of `file`. Raises MISTAKES."""
     document = read_document(text, file, environment)
+    zone_error = leave_out_unset(document) if is_partial else None
     config = _validate(Config, document.value, document)
     if config is not None:
         config = config.with_features(_own_features(config.features, document))
@@ -59,7 +68,7 @@ def parse_config(text: bytes, file: Path, environment: Mapping[str, str]) -> Con
     if config is None or document.problems:
         in_order = sorted(document.problems, key=lambda problem: (problem.line or 0, problem.path))
         raise config_invalid(file, tuple(in_order))
-    return config
+    return config.without_zone(zone_error) if zone_error else config
 
 
 def _own_features(names: Sequence[str], document: Document) -> list[Feature]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +24,8 @@ from mirror_assets.lakes.stores import StoreConfig
 from mirror_assets.landing.names import TableName
 from mirror_assets.settings import Origin, Section, Text, with_settings
 from mirror_assets.zones.landing_zone import LandingZoneConfig, Zone
+
+_WILD = re.compile(r"[*?\[]")
 
 
 class CoreSections(Section):
@@ -55,6 +59,7 @@ class Config(Sections):
     _merged: dict[str, TableSettings] = PrivateAttr(default_factory=dict)
     _discovered: Discovered = PrivateAttr(default_factory=Discovered)
     _own: tuple[Feature, ...] = PrivateAttr(default=())
+    _zone_error: SettingError | None = PrivateAttr(default=None)
 
     def model_post_init(self, context: object, /) -> None:
         """Store the file, and the line of each setting."""
@@ -88,6 +93,17 @@ class Config(Sections):
         copied = self.model_copy()
         copied._own = (*self._own, *map(own_feature, own))  # noqa: SLF001 its own
         return copied
+
+    def without_zone(self, error: SettingError) -> Config:
+        """Return the configuration as one whose landing zone can't be opened, because of this error."""
+        copied = self.model_copy()
+        copied._zone_error = error  # noqa: SLF001 its own
+        return copied
+
+    @property
+    def zone_error(self) -> SettingError | None:
+        """The error of a landing zone whose variable is not set; None for one that can be opened."""
+        return self._zone_error
 
     @property
     def own_features(self) -> tuple[Feature, ...]:
@@ -179,8 +195,21 @@ class Config(Sections):
         return tuple(self.table(name) for name in self.names)
 
     def chosen(self, names: Sequence[str]) -> tuple[TableSettings, ...]:
-        """Return the tables with these names, each once, or all for no names. Raises TABLE_UNKNOWN."""
-        return tuple(self.table(name) for name in dict.fromkeys(names)) if names else self.all_tables()
+        """Return the tables with these names or patterns such as `sales.*`, each once, or all for none.
+
+        Raises TABLE_UNKNOWN, also for a pattern that matches no table.
+        """
+        found = dict.fromkeys(name for text in names for name in self._matching(text))
+        return tuple(map(self.table, found)) if names else self.all_tables()
+
+    def _matching(self, text: str) -> Sequence[str]:
+        if text in self.tables or not _WILD.search(text):
+            return [text]
+        found = [name for name in self.tables if fnmatchcase(name, text)]
+        if not found:
+            schemas = (f"{name.schema}.*" for name in self.names if name.schema)
+            raise TABLE_UNKNOWN(file=self.file, name=text, meant=did_you_mean(text, (*schemas, *self.tables)))
+        return found
 
     def line_of(self, path: str) -> int | None:
         """Return the line of a setting by its dotted path, or of the nearest setting above it."""

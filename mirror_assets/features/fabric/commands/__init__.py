@@ -7,10 +7,13 @@ from uuid import UUID
 
 import click
 
-from mirror_assets.cli.options import Exit, configured, examples
+from mirror_assets.cli.options import CommandGroup, Exit, configured, examples
 
 
-@click.group(epilog=examples("fabric create sales --workspace GUID", "fabric start", "fabric status --json"))
+@click.group(
+    cls=CommandGroup,
+    epilog=examples("fabric create sales --workspace 11111111-2222-3333-4444-555555555555", "fabric start"),
+)
 def fabric() -> None:
     """Create, start and show the mirrored database in Fabric.
 
