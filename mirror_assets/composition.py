@@ -16,7 +16,7 @@ from mirror_assets.lakes.errors import STORES_COLLIDE
 from mirror_assets.pipeline.project import Project
 from mirror_assets.pipeline.spark_sessions import Session, SparkSettings, no_spark, reporting_start, session_from
 from mirror_assets.zones import Store
-from mirror_assets.zones.unreachable import unreachable_store
+from mirror_assets.zones.unreachable import UnreachableStore
 
 if TYPE_CHECKING:
     # Loaded when something opens that needs them: commands that read logs do without.
@@ -51,7 +51,7 @@ def _open_zone(config: Config, *, needs_zone: bool) -> Store:
     except SettingError as error:
         if needs_zone:
             raise
-        return unreachable_store(config.zone.root, error)
+        return UnreachableStore(config.zone.root, error).as_store()
 
 
 def spark_settings_of(config: Config) -> SparkSettings:

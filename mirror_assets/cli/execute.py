@@ -10,6 +10,7 @@ import dagster as dg
 
 from mirror_assets.cli.options import FAILED_CHECK, Exit, exit_code
 from mirror_assets.cli.output import is_confirmed, note, note_errors, show, show_json
+from mirror_assets.cli.progress import showing_progress
 from mirror_assets.cli.run_job import execute, failures
 from mirror_assets.composition import compose
 from mirror_assets.config.discovered import When
@@ -67,7 +68,9 @@ def run(
 ) -> Exit:
     """Mirror the tables until nothing is left; a table that fails doesn't stop the others."""
     ops = MirrorTables(tables=list(names), first=first, last=last, clip=clip)
-    result = execute(load_config(path, when=When.REFRESH), MIRROR_ALL, {TABLES_OP: ops})
+    config = load_config(path, when=When.REFRESH)
+    with showing_progress("slice", as_json=as_json):
+        result = execute(config, MIRROR_ALL, {TABLES_OP: ops})
     if any(failed.step == TABLES_OP for failed in failures(result)):
         return _failed(result, as_json=as_json)
     reports: list[TableReport] = result.output_for_node(TABLES_OP)
@@ -153,7 +156,8 @@ def rebuild(path: Path | None, name: str, *, dry_run: bool, yes: bool, as_json: 
         return _show_rebuild(table, as_json=as_json)
     if not yes and not is_rebuilding(table) and not is_confirmed(table.name, plan_rebuild(table).consequence):
         return Exit.FAILED
-    result = execute(config, REBUILD, {REBUILD_OP: {"confirm": name}}, partition=name)
+    with showing_progress("chunk", as_json=as_json):
+        result = execute(config, REBUILD, {REBUILD_OP: {"confirm": name}}, partition=name)
     if not result.success:
         return _failed(result, name, as_json=as_json)
     report: RebuildReport = result.output_for_node(REBUILD_OP)
@@ -195,7 +199,8 @@ def repair(path: Path | None, name: str, *, dry_run: bool, yes: bool, as_json: b
             return Exit.FINE
         if not is_confirmed(table.name, f"repairing {table.name} lands these rows"):
             return Exit.FAILED
-    result = execute(config, REPAIR, partition=name)
+    with showing_progress("step", as_json=as_json):
+        result = execute(config, REPAIR, partition=name)
     if not result.success:
         return _failed(result, name, as_json=as_json)
     report: RepairReport = result.output_for_node(REPAIR_OP)

@@ -72,16 +72,17 @@ def printed(command: Decorated) -> Decorated:
             if as_json:
                 from mirror_assets.cli.output import show_json
 
-                show_json((), error_records(error))
+                show_json((), error_records(error, options.get("name") or options.get("table")))
             raise
 
     return cast("Decorated", click.option("--json", "as_json", is_flag=True, help="Print JSON.")(answer))
 
 
-def error_records(error: MirrorError) -> list[ErrorRecord]:
-    """Return the error as data; one with several mistakes of mirror.yaml as one record for each."""
+def error_records(error: MirrorError, table: object = None) -> list[ErrorRecord]:
+    """Return the error as data, of the table that the command names; mistakes of mirror.yaml as a record for each."""
     record, problems = error.record(), error.facts.get("problems", ())
-    return [replace(record, message=problem.at(error.facts["file"])) for problem in problems] or [record]
+    mistakes = [replace(record, message=problem.at(error.facts["file"])) for problem in problems]
+    return mistakes or [replace(record, table=None if table is None else str(table))]
 
 
 def tables(command: Decorated) -> Decorated:

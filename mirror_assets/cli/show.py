@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.table import Table
@@ -25,6 +25,7 @@ from mirror_assets.pipeline.slice_source import slice_key
 from mirror_assets.pipeline.table_health import Urgency
 from mirror_assets.source.planner import PlannedSlice
 from mirror_assets.source.ranges import EVERYTHING, Range
+from mirror_assets.zones.unreachable import UnreachableStore
 
 _TABLES_AT_ONCE = 16
 
@@ -46,6 +47,24 @@ class SliceLine:
 
 
 @dataclass(frozen=True)
+class UnplannedLine:
+    """A table that can't be planned, and why; without a landing zone, with the newest version of its source."""
+
+    table: str
+    source_version: int | None
+    error: ErrorRecord
+
+    @classmethod
+    def of(cls, table: TableContext, error: MirrorError) -> UnplannedLine:
+        """Return the line; the source is read where it isn't what the error is about."""
+        known: int | None = None
+        if isinstance(table.store, UnreachableStore):
+            with suppress(MirrorError):
+                known = table.log.newest()
+        return cls(str(table.name), known, error.record(str(table.name)))
+
+
+@dataclass(frozen=True)
 class StopLine:
     """The commit after which a table can't be followed, and the reason: `run` rebuilds or stops there."""
 
@@ -56,19 +75,19 @@ class StopLine:
 def plan(path: Path | None, names: Sequence[str], commits: Range = EVERYTHING, *, as_json: bool) -> Exit:
     """Show the pending slices, and where a break stops a table."""
     project = compose(load_config(path, is_partial=True), needs_zone=False)
-    lines, stops, errors, idle = list[SliceLine](), list[StopLine](), list[ErrorRecord](), 0
+    lines, stops, unplanned, idle = list[SliceLine](), list[StopLine](), list[UnplannedLine](), 0
     for table in project.tables(names):
         try:
             planned = plan_table(table, requested=commits)
         except MirrorError as error:
-            errors.append(_unplanned(table, error))
+            unplanned.append(UnplannedLine.of(table, error))
             continue
         lines += [_slice_line(table.name, one) for one in planned.slices]
         if planned.stop:
             stops.append(StopLine(str(table.name), stop_error(table.name, planned.stop).record(str(table.name))))
             note(stops[-1].stop.message)
         idle += not planned.slices and not planned.stop
-    rows = [
+    rows: list[tuple[object, ...]] = [
         (
             x.table,
             x.slice,
@@ -80,23 +99,15 @@ def plan(path: Path | None, names: Sequence[str], commits: Range = EVERYTHING, *
         )
         for x in lines
     ]
+    rows += [
+        (x.table, "unknown", "" if x.source_version is None else f"source at {x.source_version}", *[None] * 4)
+        for x in unplanned
+    ]
     columns = ("table", "slice", "kind", "commits", "rows", "bytes", "parts")
-    show("Pending slices", columns, rows, [*lines, *stops], errors, as_json=as_json)
+    show("Pending slices", columns, rows, [*lines, *stops, *unplanned], as_json=as_json)
     if idle and not as_json:
         note(f"{count(idle, 'table')} with nothing to mirror")
-    return note_errors(errors)
-
-
-def _unplanned(table: TableContext, error: MirrorError) -> ErrorRecord:
-    """Return the error; one of the landing zone with the newest version of the source, which can be read without it."""
-    found = error.record(str(table.name))
-    try:
-        table.manifest()
-    except MirrorError:
-        with suppress(MirrorError):
-            known = f"{table.name}: its source has version {table.log.newest()}, and what has landed is unknown"
-            return replace(found, message=f"{known}: {error.what}")
-    return found
+    return note_errors(line.error for line in unplanned)
 
 
 def _slice_line(table: TableName, planned: PlannedSlice) -> SliceLine:

@@ -24,7 +24,7 @@ class Problem:
         return ": ".join(text for text in (place, self.path, self.message) if text)
 
 
-_MOST_NAMES = 20
+_MOST_NAMES = 30
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -48,6 +48,7 @@ from mirror_assets.pipeline.plan import plan_rest, plan_snapshot
 from mirror_assets.pipeline.slice_source import slice_key
 from mirror_assets.pipeline.source_check import check_source
 from mirror_assets.pipeline.stage import stage_slice
+from mirror_assets.telemetry.progress import expect, working
 from mirror_assets.zones import Store
 
 
@@ -159,8 +160,10 @@ def _stage(context: TableContext, record: RebuildRecord, report: Callable[[str],
     report(f"{context.name}: {RebuildStep.STAGING.value}")
     plan = plan_snapshot(context, context.log.state(), record.epoch)
     position = plan.position
+    expect(str(context.name), [chunk.rows for chunk in plan.slices])
     for chunk in plan.slices:
-        staged, results = run_checks(context, stage_slice(context, chunk, position))
+        with working(str(context.name)):
+            staged, results = run_checks(context, stage_slice(context, chunk, position))
         require_passed(context, staged, results)
         position = position.behind(staged)
     return slice_key(plan.slices[0])

@@ -8,15 +8,17 @@ from mirror_assets.errors import SettingError
 from mirror_assets.zones.store import Store
 
 
-class _UnreachableStore:
+class UnreachableStore:
+    """A store of which each request raises the error."""
+
     def __init__(self, root: str, error: SettingError) -> None:
+        """Take the address, for messages."""
         self.root, self._error = root, error
 
     def __getattr__(self, name: str) -> NoReturn:
-        """Raise the error: every method of the interface is a request."""
+        """Raise the error: every other attribute is a request."""
         raise self._error
 
-
-def unreachable_store(root: str, error: SettingError) -> Store:
-    """Return a store of which each request raises the error."""
-    return cast("Store", _UnreachableStore(root, error))
+    def as_store(self) -> Store:
+        """Return it as a store, whose methods it has none of."""
+        return cast("Store", self)

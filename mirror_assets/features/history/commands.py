@@ -95,6 +95,7 @@ def _planned(config: Config, name: TableName, skip_to: int | None) -> PlannedHis
 
 def _append(loaded: Config, chosen: list[TableName], skip_to: int | None, *, as_json: bool) -> Exit:
     from mirror_assets.cli.output import note_errors, show
+    from mirror_assets.cli.progress import showing_progress
     from mirror_assets.cli.run_job import execute
     from mirror_assets.features.history import HISTORY
     from mirror_assets.features.history.with_dagster.history_asset import KeepHistory
@@ -103,7 +104,8 @@ def _append(loaded: Config, chosen: list[TableName], skip_to: int | None, *, as_
 
     keys = {name: asset_key(AssetKind(HISTORY), name) for name in chosen}
     ops = {step_name(key): KeepHistory(skip_to=skip_to) for key in keys.values()}
-    result = execute(loaded, HISTORY, ops, list(keys.values()))
+    with showing_progress("slice", as_json=as_json):
+        result = execute(loaded, HISTORY, ops, list(keys.values()))
     reports = [_report(result, loaded, name, key) for name, key in keys.items()]
     rows = [
         (x.table, x.covered, x.slices, x.rows, "failed" if x.error else "kept" if x.slices else "nothing to do", x.path)

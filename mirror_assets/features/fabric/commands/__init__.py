@@ -23,7 +23,7 @@ def fabric() -> None:
 
 
 @fabric.command(epilog=examples("fabric create sales --workspace 11111111-2222-3333-4444-555555555555"))
-@click.argument("name")
+@click.argument("database", metavar="NAME")
 @click.option("--workspace", type=click.UUID, required=True, metavar="GUID", help="The workspace's GUID.")
 @click.option(
     "--retention-days",
@@ -34,7 +34,7 @@ def fabric() -> None:
 @configured
 def create(
     config: Path | None,
-    name: str,
+    database: str,
     workspace: UUID,
     retention_days: int | None,
     *,
@@ -49,7 +49,7 @@ def create(
     from mirror_assets.features.fabric.commands import fabric_run
 
     return fabric_run.create(
-        config, name, workspace, retention_days, change_data_feed=change_data_feed, as_json=as_json
+        config, database, workspace, retention_days, change_data_feed=change_data_feed, as_json=as_json
     )
 
 
