@@ -10,29 +10,48 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from mirror_assets.config.model import Config
-from mirror_assets.errors import MirrorError
+from mirror_assets.errors import MirrorError, SettingError
 from mirror_assets.lakes.catalogs import last_address
 from mirror_assets.lakes.errors import STORES_COLLIDE
 from mirror_assets.pipeline.project import Project
 from mirror_assets.pipeline.spark_sessions import Session, SparkSettings, no_spark, reporting_start, session_from
+from mirror_assets.zones import Store
+from mirror_assets.zones.unreachable import UnreachableStore
 
 if TYPE_CHECKING:
     # Loaded when something opens that needs them: commands that read logs do without.
     from pyspark.sql import SparkSession
 
 
-def compose(config: Config, session: Session | None = None, report: Callable[[str], None] = lambda _: None) -> Project:
+def compose(
+    config: Config,
+    session: Session | None = None,
+    report: Callable[[str], None] = lambda _: None,
+    *,
+    needs_zone: bool = True,
+) -> Project:
     """Build the project of a configuration; `session` replaces Spark's; `report` takes a line when Spark starts.
 
     A session that `session` returns is never changed: its owner gets one that is made from it. Raises what
-    `Zone.open` raises.
+    `Zone.open` raises; unless `needs_zone`, each request to the landing zone does.
     """
     settings = cache(partial(spark_settings_of, config))  # of every source's store: only Spark needs them
     if session is None:
         opened = reporting_start(lambda owner: settings().open(owner), report)
     else:
         opened = session if session is no_spark else partial(session_from, session)
-    return Project(config, config.zone.open(), config.zone.local_staging(), opened)
+    return Project(config, _open_zone(config, needs_zone=needs_zone), config.zone.local_staging(), opened)
+
+
+def _open_zone(config: Config, *, needs_zone: bool) -> Store:
+    try:
+        if config.unset.zone_error is not None:
+            raise config.unset.zone_error
+        return config.zone.open()
+    except SettingError as error:
+        if needs_zone:
+            raise
+        return UnreachableStore(config.zone.root, error).as_store()
 
 
 def spark_settings_of(config: Config) -> SparkSettings:

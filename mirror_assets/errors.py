@@ -95,6 +95,22 @@ class ErrorCode(Code):
 NEXT = " Next: "
 
 
+@dataclass(frozen=True)
+class ErrorRecord:
+    """An error as data, for reports and JSON: of a table, or of none. As a text, it is the message for people."""
+
+    table: str | None
+    code: str
+    message: str
+    next_step: str
+    family: str
+
+    def __str__(self) -> str:
+        """The message, which names the table, and the next step."""
+        text = f"{self.message}{NEXT}{self.next_step}" if self.next_step else self.message
+        return text if self.table is None or self.table in text else f"{self.table}: {text}"
+
+
 class MirrorError(Exception):
     """Root of the tree. The message is `what`, then the next step."""
 
@@ -106,6 +122,15 @@ class MirrorError(Exception):
         """Keep both halves of the message; `what` names the table, file or setting."""
         self.what, self.next_step, self.code = what, next_step, code
         super().__init__(f"{what}{NEXT}{next_step}")
+
+    def record(self, table: str | None = None) -> ErrorRecord:
+        """Return the error as data, as that of a table."""
+        return ErrorRecord(table, self.code.value, self.what, self.next_step, self.family)
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """Code and family, as metadata of results that the error has caused."""
+        return {"code": self.code.value, "family": self.family}
 
 
 class RetryError(MirrorError):

@@ -15,9 +15,11 @@ from mirror_assets.cli.json_log import use_json
 from mirror_assets.cli.options import (
     CONFIG_HELP,
     PATH,
+    CommandGroup,
     Exit,
     commit_range,
     configured,
+    dry_run,
     duration,
     examples,
     table,
@@ -28,7 +30,7 @@ from mirror_assets.feature import features
 _NEW = "everything that has not landed"
 
 
-@click.command(epilog=examples("plan", "plan --table sales.orders --from 120 --json"))
+@click.command(epilog=examples("plan", "plan sales.orders --from 120 --json"))
 @tables
 @commit_range(_NEW)
 @configured
@@ -43,10 +45,16 @@ def plan(
 
 
 @click.command(
-    epilog=examples("run", "run --table sales.orders --to '2026-01-31 18:00:00'", "run --follow --every 10s")
+    epilog=examples(
+        "run",
+        "run 'sales.*' hr.people --dry-run",
+        "run sales.orders --to '2026-01-31 18:00:00'",
+        "run --follow --every 10s",
+    )
 )
 @tables
 @commit_range(_NEW)
+@dry_run
 @click.option("--follow", is_flag=True, help="Keep running, and mirror new commits, until Ctrl-C.")
 @click.option(
     "--every", type=duration, default="2s", metavar="TIME", help="With --follow: how often to check for commits."
@@ -60,16 +68,23 @@ def run(
     every: float,
     *,
     clip: bool,
+    dry_run: bool,
     follow: bool,
     as_json: bool,
 ) -> Exit:
     """Mirror tables until nothing is left.
 
     Plans, stages, checks and publishes slice by slice. A failing table doesn't stop the others. With --follow, Ctrl-C
-    ends the command after the running slices, and --json prints a line for each landed slice.
+    ends the command after the running slices, and --json prints a line for each landed slice. --dry-run shows what
+    `plan` does.
     """
-    if follow and (first or last or clip):
-        raise click.UsageError("--follow mirrors all new commits: leave out --from, --to and --clip.")
+    if follow and (first or last or clip or dry_run):
+        raise click.UsageError("--follow mirrors all new commits: leave out --from, --to, --clip and --dry-run.")
+    if dry_run:
+        from mirror_assets.cli import show
+        from mirror_assets.source.ranges import parse_range
+
+        return show.plan(config, names, parse_range(first, last, clip=clip), as_json=as_json)
     if names:  # an unknown one is refused before Dagster is loaded, which takes seconds
         from mirror_assets.config.discovered import When
         from mirror_assets.config.load import load_config
@@ -100,7 +115,7 @@ def replicate(config: Path | None, *, as_json: bool) -> Exit:
 
 @click.command(epilog=examples("repair sales.orders --dry-run", "repair sales.orders --yes"))
 @table
-@click.option("--dry-run", is_flag=True, help="Only show what would land.")
+@dry_run
 @click.option("--yes", is_flag=True, help="Don't show it first, and don't ask for confirmation.")
 @configured
 def repair(config: Path | None, name: str, *, dry_run: bool, yes: bool, as_json: bool) -> Exit:
@@ -113,48 +128,50 @@ def repair(config: Path | None, name: str, *, dry_run: bool, yes: bool, as_json:
     return execute.repair(config, name, dry_run=dry_run, yes=yes, as_json=as_json)
 
 
-@click.command(epilog=examples("rebuild sales.orders", "rebuild sales.orders --yes"))
+@click.command(epilog=examples("rebuild sales.orders --dry-run", "rebuild sales.orders --yes"))
 @table
+@dry_run
 @click.option("--yes", is_flag=True, help="Don't ask for confirmation.")
 @configured
-def rebuild(config: Path | None, name: str, *, yes: bool, as_json: bool) -> Exit:
+def rebuild(config: Path | None, name: str, *, dry_run: bool, yes: bool, as_json: bool) -> Exit:
     """Drop a table's folder and load the table again.
 
     Shows how many rows are loaded again, and asks for confirmation. Continues an interrupted rebuild without asking.
     """
     from mirror_assets.cli import execute
 
-    return execute.rebuild(config, name, yes=yes, as_json=as_json)
+    return execute.rebuild(config, name, dry_run=dry_run, yes=yes, as_json=as_json)
 
 
-@click.command(epilog=examples("drop sales.orders", "drop sales.orders --yes"))
+@click.command(epilog=examples("drop sales.orders --dry-run", "drop sales.orders --yes"))
 @table
+@dry_run
 @click.option("--yes", is_flag=True, help="Don't ask for confirmation.")
 @configured
-def drop(config: Path | None, name: str, *, yes: bool, as_json: bool) -> Exit:
+def drop(config: Path | None, name: str, *, dry_run: bool, yes: bool, as_json: bool) -> Exit:
     """Delete a table from landing zone and mirror.
 
     TABLE is a table of mirror.yaml, or one that was removed from it. Continues an interrupted drop.
     """
     from mirror_assets.cli import setup
 
-    return setup.drop(config, name, yes=yes, as_json=as_json)
+    return setup.drop(config, name, dry_run=dry_run, yes=yes, as_json=as_json)
 
 
-@click.command(epilog=examples("status", "status --table sales.orders --json"))
+@click.command(epilog=examples("status", "status 'sales.*' --json"))
 @tables
 @configured
 def status(config: Path | None, names: tuple[str, ...], *, as_json: bool) -> Exit:
     """Show the status of each table: health, landed version, mirrored version, lag.
 
-    The most urgent table is first, and the last column has the reason. Exit 1 if a source can't be read.
+    The most urgent table is first, and the last column has the reason. Fails if a source can't be read.
     """
     from mirror_assets.cli import show
 
     return show.status(config, names, as_json=as_json)
 
 
-@click.command(epilog=examples("reconcile", "reconcile --table sales.orders"))
+@click.command(epilog=examples("reconcile", "reconcile sales.orders"))
 @tables
 @configured
 def reconcile(config: Path | None, names: tuple[str, ...], *, as_json: bool) -> Exit:
@@ -204,7 +221,7 @@ def preview(config: Path | None, name: str, limit: int, *, as_json: bool) -> Exi
     return show_rows.preview(config, name, limit, as_json=as_json)
 
 
-@click.command(epilog=examples("check", "check --table sales.orders --only lag --only retention", "check --json"))
+@click.command(epilog=examples("check", "check sales.orders --only lag --only retention", "check --json"))
 @tables
 @click.option("--only", "only", multiple=True, metavar="CHECK", help="Run only this check; may be repeated.")
 @configured
@@ -218,7 +235,7 @@ def check(config: Path | None, names: tuple[str, ...], only: tuple[str, ...], *,
     return execute.check(config, names, only, as_json=as_json)
 
 
-@click.command(epilog=examples("doctor", "doctor --no-spark --json", "doctor --table sales.orders --thorough"))
+@click.command(epilog=examples("doctor", "doctor --no-spark --json", "doctor sales.orders --thorough"))
 @tables
 @click.option("--thorough", is_flag=True, help="Check the keys of all rows, not only of a sample.")
 @click.option("--spark/--no-spark", "with_spark", default=True, help="Also test Spark, with the pipeline's settings.")
@@ -234,6 +251,20 @@ def doctor(config: Path | None, names: tuple[str, ...], *, thorough: bool, with_
     return setup.doctor(config, names, with_spark=with_spark, thorough=thorough, as_json=as_json)
 
 
+@click.command(epilog=examples("validate", "validate --connect --json"))
+@click.option("--connect", is_flag=True, help="Also open the landing zone and the sources.")
+@configured
+def validate(config: Path | None, *, connect: bool, as_json: bool) -> Exit:
+    """Check mirror.yaml, and show the tables that it mirrors.
+
+    Reads no other file, and needs no network, Spark, credentials or variables, so that it runs in CI. Exit 2 lists all
+    mistakes. Rules of `discover` find their tables with --connect only, which requires all variables.
+    """
+    from mirror_assets.cli import setup
+
+    return setup.validate(config, connect=connect, as_json=as_json)
+
+
 @click.command(epilog=examples("download-jars ./jars"))
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
 @configured
@@ -247,17 +278,12 @@ def download_jars(config: Path | None, folder: Path, *, as_json: bool) -> Exit:
     return setup.download_jars(config, folder, as_json=as_json)
 
 
-class _InOrder(click.Group):
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 click's signature
-        """Return the commands in the order in which they were added, not of the alphabet."""
-        return list(self.commands)
-
-
 @click.group(
-    cls=_InOrder,
+    cls=CommandGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110, "show_default": True},
-    epilog="\b\nExit codes: 0 fine; 1 a check or a table failed; 2 the configuration or the command line is wrong.\n"
-    'Completion in bash: eval "$(_MIRROR_ASSETS_COMPLETE=bash_source mirror-assets)"; also zsh_source, fish_source.',
+    epilog="Exit codes: 0 fine; 1 a check or a table failed; 2 the configuration or the command line is wrong.\n\n"
+    "\b\nCompletion in bash; also zsh_source and fish_source:\n"
+    '  eval "$(_MIRROR_ASSETS_COMPLETE=bash_source mirror-assets)"',
 )
 @click.option(
     "--log", type=click.Choice(["text", "json"]), default="text", help="Format of messages on the error stream."
@@ -277,7 +303,7 @@ def _flush(code: Exit, **_: object) -> Exit:
 
 
 for _command in (
-    *(plan, run, status, reconcile, feed, preview, check, doctor, download_jars),
+    *(validate, plan, run, status, reconcile, feed, preview, check, doctor, download_jars),
     *(replicate, repair, rebuild, drop),
     *(command for feature in features() for command in feature.commands()),
 ):

@@ -12,8 +12,8 @@ from pathlib import Path
 import dagster as dg
 
 from mirror_assets.cli.json_log import is_json
-from mirror_assets.cli.options import Exit, exit_code
-from mirror_assets.cli.output import note, note_reported
+from mirror_assets.cli.options import Exit
+from mirror_assets.cli.output import note, note_errors
 from mirror_assets.cli.run_job import JsonLines, MessageOnly, execute, logged_event, materialization
 from mirror_assets.config.discovered import When
 from mirror_assets.config.load import load_config
@@ -51,8 +51,10 @@ def follow(path: Path | None, names: Sequence[str], every: float, *, as_json: bo
     if TABLES_OP not in {event.step_key for event in result.all_events if event.is_step_success}:
         raise SystemExit(130)
     reports: list[TableReport] = result.output_for_node(TABLES_OP)
-    note_reported(report.error for report in reports)
-    return exit_code(report.family for report in reports if report.family)
+    errors = [report.error for report in reports if report.error]
+    for error in errors if as_json else ():
+        _print_json({"table": error.table, "error": asdict(error)})
+    return note_errors(errors)
 
 
 class _Landed(logging.Handler):
@@ -73,8 +75,10 @@ class _Landed(logging.Handler):
         event = logged_event(record)
         landed = self._slice(event) if event else None
         if landed is not None:
-            line = json.dumps(asdict(landed), ensure_ascii=False) if self._as_json else _described(landed)
-            print(line, flush=True)  # noqa: T201 the output
+            if self._as_json:
+                _print_json(asdict(landed))
+            else:
+                print(_described(landed), flush=True)  # noqa: T201 the output
         elif event is None and record.levelno >= logging.WARNING and self._lines is None:
             note(self.format(record))
 
@@ -98,6 +102,10 @@ class _Landed(logging.Handler):
             rows=_whole(found.get("dagster/partition_row_count")),
             lag_seconds=lag if isinstance(lag, float) else None,
         )
+
+
+def _print_json(line: dict[str, object]) -> None:
+    print(json.dumps(line, ensure_ascii=False), flush=True)  # noqa: T201 the output
 
 
 def _whole(value: object) -> int:

@@ -4,19 +4,38 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from enum import IntEnum
+from functools import wraps
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import click
 
-from mirror_assets.errors import MirrorError, SettingError
+from mirror_assets.errors import ErrorRecord, MirrorError, SettingError
 
 Decorated = TypeVar("Decorated", bound=Callable[..., object])
 PATH = click.Path(path_type=Path)
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|min|h|d)?")
 _SECONDS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
 CONFIG_HELP = "The configuration.  [default: $MIRROR_CONFIG, else ./mirror.yaml]"
+
+
+class CommandGroup(click.Group):
+    """Lists its commands in the order in which they were added, each with its whole summary, however narrow."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 click's signature
+        """Return the names of the commands."""
+        return list(self.commands)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """Write the list of commands; summaries are wrapped, where click cuts them."""
+        rows = [(name, command.get_short_help_str(_UNCUT)) for name, command in self.commands.items()]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+
+_UNCUT = 10_000
 
 
 def examples(*commands: str) -> str:
@@ -43,16 +62,43 @@ def configured(command: Decorated) -> Decorated:
 
 
 def printed(command: Decorated) -> Decorated:
-    """Add `--json`."""
-    return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
+    """Add `--json`, with which the output also has the errors that end the command."""
+
+    @wraps(command)
+    def answer(*, as_json: bool, **options: object) -> object:
+        try:
+            return command(as_json=as_json, **options)
+        except MirrorError as error:
+            if as_json:
+                from mirror_assets.cli.output import show_json
+
+                show_json((), error_records(error, options.get("name") or options.get("table")))
+            raise
+
+    return cast("Decorated", click.option("--json", "as_json", is_flag=True, help="Print JSON.")(answer))
+
+
+def error_records(error: MirrorError, table: object = None) -> list[ErrorRecord]:
+    """Return the error as data, of the table that the command names; mistakes of mirror.yaml as a record for each."""
+    record, problems = error.record(), error.facts.get("problems", ())
+    mistakes = [replace(record, message=problem.at(error.facts["file"])) for problem in problems]
+    return mistakes or [replace(record, table=None if table is None else str(table))]
 
 
 def tables(command: Decorated) -> Decorated:
-    """Add `--table`, which may be repeated."""
-    only = "Only this table; may be repeated."
-    return click.option("--table", "names", multiple=True, metavar="TABLE", shell_complete=table_names, help=only)(
-        command
-    )
+    """Add the arguments TABLE and the option `--table`, which may be repeated: both add to `names`."""
+
+    @wraps(command)
+    def answer(*, arguments: tuple[str, ...], names: tuple[str, ...], **options: object) -> object:
+        return command(names=(*arguments, *names), **options)
+
+    only = "Only this table, or the tables that match a pattern; may be repeated."
+    argument = click.argument("arguments", nargs=-1, metavar="[TABLE]...", shell_complete=table_names)
+    option = click.option("--table", "names", multiple=True, metavar="TABLE", shell_complete=table_names, help=only)
+    return cast("Decorated", argument(option(answer)))
+
+
+dry_run = click.option("--dry-run", is_flag=True, help="Only show what would happen; write nothing.")
 
 
 def table(command: Decorated) -> Decorated:
@@ -107,6 +153,9 @@ def duration(text: str) -> float:
     return seconds
 
 
+FAILED_CHECK = "check"
+
+
 class Exit(IntEnum):
     """Fine; a check or a table failed; the configuration or the command line must be corrected."""
 
@@ -116,7 +165,10 @@ class Exit(IntEnum):
 
 
 def exit_code(families: Iterable[str]) -> Exit:
-    """Return the exit code for errors of these families: BAD_SETTING only if all of them are setting errors."""
+    """Return the exit code for errors of these families, in every command: BAD_SETTING if all are setting errors.
+
+    A failed check, which is no error, counts as `FAILED_CHECK`.
+    """
     found = set(families)
     if not found:
         return Exit.FINE

@@ -7,24 +7,26 @@ import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import pydantic
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from mirror_assets.cli.errors import UNCONFIRMED
 from mirror_assets.cli.json_log import is_json, print_line
 from mirror_assets.cli.options import Exit, exit_code
-from mirror_assets.errors import MirrorError
+from mirror_assets.errors import ErrorRecord
 from mirror_assets.landing.names import TableName
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
+    Record: TypeAlias = DataclassInstance | Mapping[str, object]
 
-# Characters in a line where the output is not a terminal.
-_WIDE = 200
+# Characters in a line where the output is not a terminal: no text is wrapped or cut there.
+_WIDE = 100_000
 
 
 def note(text: str) -> None:
@@ -36,31 +38,32 @@ def note(text: str) -> None:
     Console(stderr=True, highlight=False, soft_wrap=True, emoji=False).print(text, markup=False)
 
 
-def note_errors(errors: Iterable[MirrorError]) -> Exit:
-    """Print errors that did not end the command; return the exit code for them."""
-    found = list(errors)
-    note_reported(dict.fromkeys(map(str, found)))  # an unreachable store has one message for many tables
+def note_errors(errors: Iterable[ErrorRecord]) -> Exit:
+    """Print errors that did not end the command, each text once; return the exit code for them."""
+    found, first = list(errors), dict[tuple[str, str], ErrorRecord]()
+    for error in found:  # an unreachable store has one message for many tables
+        cause = error.message, error.next_step
+        first[cause] = dataclasses.replace(first[cause], table=None) if cause in first else error
+    for error in first.values():
+        note(f"error: {error}")
     return exit_code(error.family for error in found)
-
-
-def note_reported(errors: Iterable[str | None]) -> None:
-    """Print the errors that reports hold; a report without one has None."""
-    for error in errors:
-        if error:
-            note(f"error: {error}")
 
 
 def show(
     title: str,
     columns: Sequence[str],
     rows: Iterable[Sequence[object]],
-    records: Sequence[DataclassInstance],
+    records: Sequence[Record],
+    errors: Iterable[ErrorRecord] = (),
     *,
     as_json: bool,
 ) -> None:
-    """Print the records: as JSON with all their fields, or as a table of the rows."""
+    """Print the records: as JSON with all their fields, and the errors that none of them has; or a table of the rows.
+
+    A table has no errors: `note_errors` prints them.
+    """
     if as_json:
-        show_json(records)
+        show_json(records, errors)
     else:
         show_records(title, columns, rows)
 
@@ -69,9 +72,24 @@ def show_records(title: str, columns: Sequence[str], rows: Iterable[Sequence[obj
     """Print a table; without rows, that there are none."""
     cells = list(rows)
     if cells:
-        console().print(as_table(title, columns, cells))
+        print_table(as_table(title, columns, cells))
     else:
         show_text(title, "none")
+
+
+def print_table(table: Table) -> None:
+    """Print a table; where even its longest words don't fit into the width, a line for each cell."""
+    output = console()
+    if table.__rich_measure__(output, output.options).minimum <= output.width:
+        output.print(table)
+        return
+    output.print(table.title, style="bold")
+    columns = [list(column.cells) for column in table.columns]
+    for row, cells in zip(table.rows, zip(*columns, strict=True), strict=True):
+        for name, cell in zip((column.header for column in table.columns), cells, strict=True):
+            if cell:
+                output.print(f"{name}: {cell}", style=row.style, soft_wrap=True)
+        output.print()
 
 
 def console() -> Console:
@@ -107,9 +125,10 @@ def show_text(title: str, text: str) -> None:
     show_line(text)
 
 
-def show_json(records: Sequence[DataclassInstance | Mapping[str, object]]) -> None:
-    """Print the records as a JSON array."""
-    print(json.dumps(records, indent=1, ensure_ascii=False, default=_plain))  # noqa: T201 the output
+def show_json(records: Sequence[Record], errors: Iterable[ErrorRecord] = ()) -> None:
+    """Print the records as a JSON array, and after them an object with `table` and `error` for each error."""
+    lines = [*records, *({"table": error.table, "error": error} for error in errors)]
+    print(json.dumps(lines, indent=1, ensure_ascii=False, default=_plain))  # noqa: T201 the output
 
 
 def _plain(value: object) -> object:
@@ -123,13 +142,12 @@ def _plain(value: object) -> object:
     return dict(value) if isinstance(value, Mapping) else str(value)
 
 
-def refused(table: TableName, consequence: str) -> Exit | None:
-    """State the consequence; return None if the user types the table's name, or else the exit code."""
+def is_confirmed(table: TableName, consequence: str) -> bool:
+    """State the consequence; return whether the user types the table's name. Raises UNCONFIRMED without a terminal."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        note(f"error: {consequence}. Next: there is no terminal to ask at; add --yes to confirm.")
-        return Exit.BAD_SETTING
+        raise UNCONFIRMED(consequence=consequence)
     note(f"{consequence}.\nType the table's name to continue:")
     if sys.stdin.readline().strip() == str(table):
-        return None
+        return True
     note("nothing was changed")
-    return Exit.FAILED
+    return False

@@ -15,7 +15,7 @@ from mirror_assets.cli.json_log import is_json, print_line
 from mirror_assets.cli.output import note
 from mirror_assets.config.model import Config
 from mirror_assets.definitions import build_definitions
-from mirror_assets.errors import MirrorError
+from mirror_assets.errors import NEXT, ErrorCode, ErrorRecord, MirrorError
 from mirror_assets.orchestration.dagster_internals import (
     SINGLETON_REPOSITORY_NAME,
     LoadableTargetOrigin,
@@ -82,24 +82,36 @@ def _use_code_location(instance: dg.DagsterInstance, job: str) -> None:
 
 @dataclass(frozen=True)
 class StepFailed:
-    """A failed step: its message, and the error's family and code where it is one of this project's errors."""
+    """A failed step and its error, which is unexpected where it is none of this project's errors."""
 
     step: str
-    text: str
-    family: str
-    code: str | None = None
+    error: ErrorRecord
 
 
-def failures(result: dg.ExecuteInProcessResult) -> list[StepFailed]:
-    """Return the failed steps and why they failed, except blocking checks, which have results of their own."""
+def failures(result: dg.ExecuteInProcessResult, table: str | None = None) -> list[StepFailed]:
+    """Return the failed steps and why they failed, except blocking checks, which have results of their own.
+
+    `table` is the one that the job works on, if it is one.
+    """
     found = []
     for event in result.all_events:
         error = event.step_failure_data.error if event.is_step_failure else None
         if not event.is_step_failure or (error and "DagsterAssetCheckFailedError" in (error.cls_name or "")):
             continue
-        family, code = _metadata_value(event, "family"), _metadata_value(event, "code")
-        found.append(StepFailed(event.step_key or "", _text(event), family or MirrorError.family, code))
+        found.append(StepFailed(event.step_key or "", _error(event, table)))
     return found
+
+
+def _error(event: dg.DagsterEvent, table: str | None) -> ErrorRecord:
+    """Return the error of a failed step, from the metadata that `runs.failure` has written."""
+    step, code = _metadata_value(event, "next_step") or "", _metadata_value(event, "code")
+    return ErrorRecord(
+        table,
+        code or ErrorCode.UNEXPECTED.value,
+        _text(event).removesuffix(f"{NEXT}{step}"),
+        step,
+        _metadata_value(event, "family") or MirrorError.family,
+    )
 
 
 def _metadata_value(event: dg.DagsterEvent, name: str) -> str | None:

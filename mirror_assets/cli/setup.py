@@ -4,23 +4,26 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mirror_assets.cli.options import Exit
-from mirror_assets.cli.output import note, refused, show_json, show_line
+from mirror_assets.cli.options import Exit, exit_code
+from mirror_assets.cli.output import is_confirmed, note, note_errors, show, show_json, show_line
 from mirror_assets.composition import compose, spark_settings_of
-from mirror_assets.config.load import load_config
+from mirror_assets.config.load import load_config, read_config
+from mirror_assets.errors import ErrorRecord
 from mirror_assets.landing.names import TableName
 from mirror_assets.landing.rebuild import is_dropped
 from mirror_assets.landing.steps import drive
+from mirror_assets.orchestration.units import count
 from mirror_assets.pipeline.doctor import (
     DoctorAnswer,
     DoctorVerdict,
     examine_mirror,
     examine_sources,
     examine_zone,
-    is_well,
+    first_failures,
+    reach,
 )
 from mirror_assets.pipeline.spark_sessions import no_spark
 from mirror_assets.zones.probe import ResponseRecorder
@@ -64,7 +67,39 @@ def doctor(path: Path | None, names: Sequence[str], *, with_spark: bool, thoroug
     else:
         verdicts = Counter(one.verdict for one in answers)
         note(", ".join(f"{number} {_SHOWN[verdict]}" for verdict, number in verdicts.items()))
-    return Exit.FINE if is_well(answers) else Exit.FAILED
+    return exit_code(one.family for one in first_failures(answers))
+
+
+@dataclass(frozen=True)
+class ValidTable:
+    """A table that the configuration mirrors; with `--connect`, the error of a source that can't be read."""
+
+    table: str
+    source: str
+    changes: str
+    keys: tuple[str, ...]
+    error: ErrorRecord | None = None
+
+
+def validate(path: Path | None, *, connect: bool, as_json: bool) -> Exit:
+    """Print the tables that the configuration mirrors; open landing zone and sources if `connect`. Raises MISTAKES."""
+    config, errors = load_config(path) if connect else read_config(path), list[ErrorRecord]()
+    if connect:
+        project = compose(config, no_spark, needs_zone=False)
+        errors = first_failures(reach(project.store, project.tables()))
+    of_table = {error.table: error for error in errors}
+    lines = [
+        ValidTable(name := str(x.name), x.source, x.changes.value, x.keys, of_table.pop(name, None))
+        for x in config.all_tables()
+    ]
+    rows = [(x.table, x.source, x.changes, ", ".join(x.keys)) for x in lines]
+    show("Tables", ("table", "source", "changes", "keys"), rows, lines, of_table.values(), as_json=as_json)
+    found = " and those that `discover` finds" if config.discovered.rules or not lines else ""
+    for problem in config.unset.problems:
+        note(problem.at(config.file))
+    into = "" if config.unset.zone_error else f", into {config.zone.root}"
+    note(f"{config.file}: {count(len(lines), 'table')}{found}{into}")
+    return note_errors(errors)
 
 
 def download_jars(path: Path | None, folder: Path, *, as_json: bool) -> Exit:
@@ -83,7 +118,7 @@ def download_jars(path: Path | None, folder: Path, *, as_json: bool) -> Exit:
     return Exit.FINE
 
 
-def drop(path: Path | None, name: str, *, yes: bool, as_json: bool) -> Exit:
+def drop(path: Path | None, name: str, *, dry_run: bool, yes: bool, as_json: bool) -> Exit:
     """Drop the table, or finish an interrupted drop. Asks first, unless `yes`."""
     from mirror_assets.pipeline.rebuild_table import drop_table, require_table  # imports Spark
 
@@ -91,11 +126,15 @@ def drop(path: Path | None, name: str, *, yes: bool, as_json: bool) -> Exit:
     config, store = project.config, project.store
     require_table(config, store, table)
     there = not drive(is_dropped(table), store)
-    if there and not yes:
-        what = f"{table}: its landing files and staged parts in {store.root} are deleted; the mirror drops the table"
-        code = refused(table, what)
-        if code is not None:
-            return code
+    what = f"{table}: its landing files and staged parts in {store.root} are deleted; the mirror drops the table"
+    if dry_run:
+        if as_json:
+            show_json([{"table": str(table), "dropped": False, "is_there": there, "landing_zone": store.root}])
+        else:
+            note(what if there else f"{table}: there is nothing to drop")
+        return Exit.FINE
+    if there and not yes and not is_confirmed(table, what):
+        return Exit.FAILED
     drop_table(store, table, project.mirror(), note)
     if as_json:
         show_json([{"table": str(table), "dropped": there}])

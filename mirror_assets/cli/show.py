@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from rich.table import Table
 
-from mirror_assets.cli.options import Exit, exit_code
-from mirror_assets.cli.output import as_table, console, note, note_errors, show, show_json
+from mirror_assets.cli.options import Exit
+from mirror_assets.cli.output import as_table, console, note, note_errors, print_table, show, show_json
 from mirror_assets.composition import compose
 from mirror_assets.config.load import load_config
-from mirror_assets.errors import MirrorError
+from mirror_assets.errors import ErrorRecord, MirrorError
 from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration.table_status import CELLS, Status, read_status
 from mirror_assets.orchestration.units import count
+from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import stop_error
 from mirror_assets.pipeline.many_tables import DaemonPool
 from mirror_assets.pipeline.plan import plan_table
@@ -23,6 +25,7 @@ from mirror_assets.pipeline.slice_source import slice_key
 from mirror_assets.pipeline.table_health import Urgency
 from mirror_assets.source.planner import PlannedSlice
 from mirror_assets.source.ranges import EVERYTHING, Range
+from mirror_assets.zones.unreachable import UnreachableStore
 
 _TABLES_AT_ONCE = 16
 
@@ -43,21 +46,48 @@ class SliceLine:
     chunk: str | None = None
 
 
+@dataclass(frozen=True)
+class UnplannedLine:
+    """A table that can't be planned, and why; without a landing zone, with the newest version of its source."""
+
+    table: str
+    source_version: int | None
+    error: ErrorRecord
+
+    @classmethod
+    def of(cls, table: TableContext, error: MirrorError) -> UnplannedLine:
+        """Return the line; the source is read where it isn't what the error is about."""
+        known: int | None = None
+        if isinstance(table.store, UnreachableStore):
+            with suppress(MirrorError):
+                known = table.log.newest()
+        return cls(str(table.name), known, error.record(str(table.name)))
+
+
+@dataclass(frozen=True)
+class StopLine:
+    """The commit after which a table can't be followed, and the reason: `run` rebuilds or stops there."""
+
+    table: str
+    stop: ErrorRecord
+
+
 def plan(path: Path | None, names: Sequence[str], commits: Range = EVERYTHING, *, as_json: bool) -> Exit:
     """Show the pending slices, and where a break stops a table."""
-    project = compose(load_config(path))
-    lines, errors, idle = list[SliceLine](), list[MirrorError](), 0
+    project = compose(load_config(path, is_partial=True), needs_zone=False)
+    lines, stops, unplanned, idle = list[SliceLine](), list[StopLine](), list[UnplannedLine](), 0
     for table in project.tables(names):
         try:
             planned = plan_table(table, requested=commits)
         except MirrorError as error:
-            errors.append(error)
+            unplanned.append(UnplannedLine.of(table, error))
             continue
         lines += [_slice_line(table.name, one) for one in planned.slices]
         if planned.stop:
-            note(stop_error(table.name, planned.stop).what)
+            stops.append(StopLine(str(table.name), stop_error(table.name, planned.stop).record(str(table.name))))
+            note(stops[-1].stop.message)
         idle += not planned.slices and not planned.stop
-    rows = [
+    rows: list[tuple[object, ...]] = [
         (
             x.table,
             x.slice,
@@ -69,11 +99,15 @@ def plan(path: Path | None, names: Sequence[str], commits: Range = EVERYTHING, *
         )
         for x in lines
     ]
+    rows += [
+        (x.table, "unknown", "" if x.source_version is None else f"source at {x.source_version}", *[None] * 4)
+        for x in unplanned
+    ]
     columns = ("table", "slice", "kind", "commits", "rows", "bytes", "parts")
-    show("Pending slices", columns, rows, lines, as_json=as_json)
+    show("Pending slices", columns, rows, [*lines, *stops, *unplanned], as_json=as_json)
     if idle and not as_json:
         note(f"{count(idle, 'table')} with nothing to mirror")
-    return note_errors(errors)
+    return note_errors(line.error for line in unplanned)
 
 
 def _slice_line(table: TableName, planned: PlannedSlice) -> SliceLine:
@@ -93,16 +127,19 @@ def _slice_line(table: TableName, planned: PlannedSlice) -> SliceLine:
 
 
 def status(path: Path | None, names: Sequence[str], *, as_json: bool) -> Exit:
-    """Show the status of the tables; fails if a source can't be read."""
-    found = read_status(compose(load_config(path)), names, DaemonPool("status", _TABLES_AT_ONCE))
+    """Show the status of the tables, also of those of which something can't be read; fails then."""
+    project = compose(load_config(path, is_partial=True), needs_zone=False)
+    found = read_status(project, names, DaemonPool("status", _TABLES_AT_ONCE))
+    shown = [line.error for line in found.lines if line.error]
+    known = {error.message for error in shown}
+    others = [error.record() for error in (*found.errors, *found.unreadable) if error.what not in known]
     if as_json:
-        show_json(found.lines)
+        show_json(found.lines, others)
     else:
-        console().print(_table(found))
+        print_table(_table(found))
     for text in found.notes:
         note(text)
-    note_errors([*found.errors, *found.unreadable])
-    return Exit.FAILED if found.unreadable else exit_code(error.family for error in found.errors)
+    return note_errors([*shown, *others])
 
 
 _STYLES = {Urgency.NOW: "red", Urgency.SOON: "yellow", Urgency.NOT: "green"}

@@ -10,15 +10,17 @@ from pathlib import Path
 
 from mirror_assets.cli.options import Exit
 from mirror_assets.cli.output import note, note_errors, show, show_records
+from mirror_assets.cli.progress import showing_progress
 from mirror_assets.composition import compose, spark_settings_of
 from mirror_assets.config.load import load_config
-from mirror_assets.errors import MirrorError
+from mirror_assets.errors import ErrorRecord, MirrorError
 from mirror_assets.landing.names import TableName
 from mirror_assets.pipeline.preview import landing_rows, show_changes
 from mirror_assets.pipeline.project import source_log
 from mirror_assets.pipeline.reconcile_table import reconcile_table
 from mirror_assets.pipeline.spark_sessions import session_factory
 from mirror_assets.source.ranges import Range
+from mirror_assets.telemetry.progress import end_work, expect
 from mirror_assets.verify.reconciliation import ReconcileState, Reconciliation, shown
 
 _DIFFERENT = (ReconcileState.DIFFERENT, ReconcileState.MISSING, ReconcileState.STOPPED)
@@ -28,19 +30,24 @@ def reconcile(path: Path | None, names: Sequence[str], *, as_json: bool) -> Exit
     """Compare mirror and source; fails for a difference and a missing mirror, but not while files wait."""
     project = compose(load_config(path), report=note)
     mirror = project.mirror()
-    results, errors = list[Reconciliation](), list[MirrorError]()
-    for table in project.tables(names):
-        note(f"{table.name}: comparing the mirror with its source")
-        try:
-            results.append(reconcile_table(table, mirror, partial(_note_phase, table.name)))
-        except MirrorError as error:
-            errors.append(error)
+    results, errors = list[Reconciliation](), list[ErrorRecord]()
+    tables = project.tables(names)
+    with showing_progress("scan", as_json=as_json):
+        for table in tables:
+            expect(str(table.name), [1, 1])
+        for table in tables:
+            note(f"{table.name}: comparing the mirror with its source")
+            try:
+                results.append(reconcile_table(table, mirror, partial(_note_phase, table.name)))
+            except MirrorError as error:
+                errors.append(error.record(str(table.name)))
+            end_work(str(table.name))
     columns = ("table", "version", "source rows", "mirror rows", "result", "columns that differ")
     rows = [
         (x.table, None if x.version < 0 else x.version, x.source_rows, x.mirror_rows, x.summary, ", ".join(x.columns))
         for x in results
     ]
-    show("Reconciled", columns, rows, results, as_json=as_json)
+    show("Reconciled", columns, rows, results, errors, as_json=as_json)
     for result in () if as_json else results:
         ignored = ", ".join(result.ignored_columns)
         only = f"not compared, because only the mirror has them: {ignored}" if ignored else ""

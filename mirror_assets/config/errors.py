@@ -24,15 +24,22 @@ class Problem:
         return ": ".join(text for text in (place, self.path, self.message) if text)
 
 
+_MOST_NAMES = 30
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return `; did you mean 'x'?` with the most similar known name, or else the list of known names.
+    """Return `; did you mean 'x'?` with the most similar known name, or else the first of the known names.
 
     The name of a table without its schema is similar to that with the schema.
     """
     by_lower = {other.lower(): other for other in known}
     near = [other for other in by_lower if other.endswith(f".{name.lower()}")]
     near = near or difflib.get_close_matches(name.lower(), by_lower, n=1)
-    return f"; did you mean {by_lower[near[0]]!r}?" if near else f"; it is one of: {', '.join(by_lower.values())}"
+    if near:
+        return f"; did you mean {by_lower[near[0]]!r}?"
+    names = list(by_lower.values())
+    more = f" and {len(names) - _MOST_NAMES:,} more" if len(names) > _MOST_NAMES else ""
+    return f"; it is one of: {', '.join(names[:_MOST_NAMES])}{more}"
 
 
 MISTAKES = ErrorRow(
@@ -64,7 +71,7 @@ CONFIG_MISSING = ErrorRow(
 TABLE_UNKNOWN = ErrorRow(
     ErrorCode.CONFIG_INVALID,
     SettingError,
-    "mirror.yaml has no table of this name.",
+    "mirror.yaml has no table of this name, or none that this pattern matches.",
     "{file} has no table {name!r}.",
     "use one of its tables{meant}",
     "mirror-assets plan    # validates mirror.yaml",

@@ -18,6 +18,7 @@ from mirror_assets.config.document import Document, Steps, Value, read_document
 from mirror_assets.config.errors import CONFIG_MISSING, config_invalid, did_you_mean
 from mirror_assets.config.model import Config
 from mirror_assets.config.rules import apply_rules
+from mirror_assets.config.unset import UnsetVariables, stand_ins
 from mirror_assets.feature import Feature, own_feature
 
 CONFIG_VARIABLE = "MIRROR_CONFIG"
@@ -25,17 +26,6 @@ CONFIG_VARIABLE = "MIRROR_CONFIG"
 MirrorSource: TypeAlias = str | Path | Mapping[str, object] | Config | None
 # The name of a configuration that is no file; its settings have no lines.
 _MADE_IN_PYTHON = Path("mirror")
-# Values of each kind that settings have, for variables that are not set; the number tells them apart.
-_GUID = "00000000-0000-4000-8000-{number:012}"
-_STAND_INS = (
-    _GUID,  # first: two may be parts of one URL
-    f"https://onelake.dfs.fabric.microsoft.com/{_GUID}/{_GUID}/Files/LandingZone",
-    "s3://unset-{number}/",
-    "abfss://unset-{number}@unset.dfs.core.windows.net/",
-    "https://unset-{number}.invalid",
-    "unset-{number}",
-    "1",
-)
 
 _Model = TypeVar("_Model", bound=BaseModel)
 _EXPECTED = {
@@ -55,14 +45,16 @@ _OTHER = {
 }
 
 
-def load_config(path: str | Path | None = None, when: When = When.UNKNOWN) -> Config:
+def load_config(path: Path | None = None, when: When = When.UNKNOWN, *, is_partial: bool = False) -> Config:
     """Read the configuration, with the tables that its rules find.
 
     `path` is by default `$MIRROR_CONFIG`, or `mirror.yaml` in the current folder. `when` controls the scans; by
-    default, only places that were never listed are scanned. Raises CONFIG_MISSING and MISTAKES.
+    default, only places that were never listed are scanned. `is_partial`: variables that no source needs may be unset
+    (`Config.unset`). Raises CONFIG_MISSING and MISTAKES.
     """
-    text, file = _read(None if path is None else Path(path))
-    return with_found_tables(parse_config(text, file, os.environ), when)
+    config = read_config(path)
+    config.require_variables(config.unset.of_sources if is_partial else config.unset.problems)
+    return config if config.unset.zone_error else with_found_tables(config, when)
 
 
 def load_mirror(source: MirrorSource = None) -> Config:
@@ -74,25 +66,30 @@ def load_mirror(source: MirrorSource = None) -> Config:
     """
     if isinstance(source, Config) and source.is_checked:
         return source
+    config = read_config(source)
+    if isinstance(source, Config):
+        config = config.with_features(source.own_features)
+    return config if config.unset.zone_error or config.unset.of_sources else with_found_tables(config)
+
+
+def read_config(source: MirrorSource = None) -> Config:
+    """Return the configuration alone, without the tables that rules find; no other file is read.
+
+    Other values stand for variables that are not set. Raises CONFIG_MISSING and MISTAKES.
+    """
     if isinstance(source, Config | Mapping):
         text, file = yaml.safe_dump(_plain(source), sort_keys=False).encode(), _MADE_IN_PYTHON
     else:
         text, file = _read(None if source is None else Path(source))
-    unset = read_document(text, file, os.environ)
-    environment = {**os.environ, **_stand_ins(tuple(unset.unset), text, file)}
-    config = parse_config(text, file, environment).checked(unset.unresolved)
-    if isinstance(source, Config):
-        config = config.with_features(source.own_features)
-    return with_found_tables(config) if config.is_resolved else config
+    config, document = _parsed(text, file, os.environ)
+    if not document.unset:
+        return _require_valid(config, document)
 
+    def mistakes(values: Mapping[str, str]) -> int:
+        return len(_parsed(text, file, {**os.environ, **values})[1].problems)
 
-def _stand_ins(names: Sequence[str], text: bytes, file: Path) -> dict[str, str]:
-    """Return values for variables that are not set: for each, of the kind of value that makes the fewest mistakes."""
-    chosen = {name: _STAND_INS[0].format(number=number) for number, name in enumerate(names)}
-    for number, name in enumerate(names):
-        tried = [{**chosen, name: value.format(number=number)} for value in _STAND_INS]
-        chosen = min(tried, key=lambda values: len(_parsed(text, file, {**os.environ, **values})[1].problems))
-    return chosen
+    values = stand_ins(tuple(document.unset), mistakes)
+    return parse_config(text, file, {**os.environ, **values}).checked(UnsetVariables.of(document))
 
 
 def _plain(value: object) -> Value:
@@ -109,10 +106,13 @@ def _plain(value: object) -> Value:
 
 def parse_config(text: bytes, file: Path, environment: Mapping[str, str]) -> Config:
     """Return the configuration in `text`, the content of `file`. Raises MISTAKES."""
-    config, document = _parsed(text, file, environment)
+    return _require_valid(*_parsed(text, file, environment))
+
+
+def _require_valid(config: Config | None, document: Document) -> Config:
     if config is None or document.problems:
         in_order = sorted(document.problems, key=lambda problem: (problem.line or 0, problem.path))
-        raise config_invalid(file, tuple(in_order))
+        raise config_invalid(document.file, tuple(in_order))
     return config.checked()
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +15,7 @@ from mirror_assets.config.errors import TABLE_UNKNOWN, Problem, config_invalid, 
 from mirror_assets.config.sections import AutomationConfig, MetricsConfig, MirrorConfig, SparkConfig
 from mirror_assets.config.setting_values import PythonName, TableKey
 from mirror_assets.config.table_settings import StorePath, TableConfig, TableDefaults, TableSettings
+from mirror_assets.config.unset import NOTHING_UNSET, UnsetVariables
 from mirror_assets.errors import SettingError
 from mirror_assets.feature import Feature, MirrorPlace, SliceCheck, features, own_feature
 from mirror_assets.lakes.access import Access, Located, access_to, store_of
@@ -22,6 +25,8 @@ from mirror_assets.lakes.stores import StoreConfig
 from mirror_assets.landing.names import TableName
 from mirror_assets.settings import Origin, Section, Text, with_settings
 from mirror_assets.zones.landing_zone import LandingZoneConfig, Zone
+
+_WILD = re.compile(r"[*?\[]")
 
 
 class CoreSections(Section):
@@ -56,7 +61,7 @@ class Config(Sections):
     _discovered: Discovered = PrivateAttr(default_factory=Discovered)
     _own: tuple[Feature, ...] = PrivateAttr(default=())
     _is_checked: bool = PrivateAttr(default=False)
-    _unresolved: tuple[Problem, ...] = PrivateAttr(default=())
+    _unset: UnsetVariables = PrivateAttr(default=NOTHING_UNSET)
 
     def model_post_init(self, context: object, /) -> None:
         """Store the file, and the line of each setting."""
@@ -73,21 +78,21 @@ class Config(Sections):
         """Whether all rules were applied, as for each configuration that was read, and for none made in Python."""
         return self._is_checked
 
-    def checked(self, unresolved: Sequence[Problem] = ()) -> Config:
+    def checked(self, unset: UnsetVariables = NOTHING_UNSET) -> Config:
         """Return the configuration as a checked one, in which other values stand for variables that are not set."""
         copied = self.model_copy()
-        copied._is_checked, copied._unresolved = True, tuple(unresolved)  # noqa: SLF001 its own
+        copied._is_checked, copied._unset = True, unset  # noqa: SLF001 its own
         return copied
 
     @property
-    def is_resolved(self) -> bool:
-        """Whether all variables were set when it was read."""
-        return not self._unresolved
+    def unset(self) -> UnsetVariables:
+        """The variables that were not set when it was read; other values stand for them."""
+        return self._unset
 
-    def require_variables(self) -> None:
-        """Raise MISTAKES if variables were not set when it was read."""
-        if self._unresolved:
-            raise config_invalid(self.file, self._unresolved)
+    def require_variables(self, problems: Sequence[Problem]) -> None:
+        """Raise MISTAKES if there are these of `unset`."""
+        if problems:
+            raise config_invalid(self.file, tuple(problems))
 
     @property
     def discovered(self) -> Discovered:
@@ -202,8 +207,21 @@ class Config(Sections):
         return tuple(self.table(name) for name in self.names)
 
     def chosen(self, names: Sequence[str]) -> tuple[TableSettings, ...]:
-        """Return the tables with these names, each once, or all for no names. Raises TABLE_UNKNOWN."""
-        return tuple(self.table(name) for name in dict.fromkeys(names)) if names else self.all_tables()
+        """Return the tables with these names or patterns such as `sales.*`, each once, or all for none.
+
+        Raises TABLE_UNKNOWN, also for a pattern that matches no table.
+        """
+        found = dict.fromkeys(name for text in names for name in self._matching(text))
+        return tuple(map(self.table, found)) if names else self.all_tables()
+
+    def _matching(self, text: str) -> Sequence[str]:
+        if text in self.tables or not _WILD.search(text):
+            return [text]
+        found = [name for name in self.tables if fnmatchcase(name, text)]
+        if not found:
+            schemas = (f"{name.schema}.*" for name in self.names if name.schema)
+            raise TABLE_UNKNOWN(file=self.file, name=text, meant=did_you_mean(text, (*schemas, *self.tables)))
+        return found
 
     def line_of(self, path: str) -> int | None:
         """Return the line of a setting by its dotted path, or of the nearest setting above it."""

@@ -16,7 +16,7 @@ from pathlib import Path
 from weakref import WeakSet
 
 from py4j.java_gateway import JavaObject
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
@@ -289,3 +289,17 @@ def fill_jar_folder(folder: Path, settings: Mapping[str, str]) -> tuple[Path, ..
         raise JARS_UNKNOWN(packages=settings.get(PACKAGES) or "no packages")
     folder.mkdir(parents=True, exist_ok=True)
     return tuple(Path(shutil.copy(jar, folder)) for jar in jars)
+
+
+def finished_share() -> float:
+    """Return the share of the tasks that have ended, of the stages that Spark runs now; 0 if it runs none here."""
+    context = SparkContext._active_spark_context  # noqa: SLF001 the public way would start one
+    if context is None or spark_has_ended():
+        return 0.0
+    try:
+        tracker = context.statusTracker()
+        stages = [found for stage in tracker.getActiveStageIds() if (found := tracker.getStageInfo(stage))]
+    except (Py4JError, OSError, AttributeError):  # it ends meanwhile
+        return 0.0
+    tasks = sum(stage.numTasks for stage in stages)
+    return sum(stage.numCompletedTasks for stage in stages) / tasks if tasks else 0.0

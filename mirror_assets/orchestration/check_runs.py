@@ -313,7 +313,7 @@ class TableChecks:
         return CheckResult(
             check.name,
             (f"it could not be checked: {error.what}",),
-            {"code": error.code.value},
+            {**error.labels},
             is_warning=self.is_scheduled and may_pass,
             next_step=error.next_step,
         )

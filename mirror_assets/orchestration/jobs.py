@@ -28,7 +28,7 @@ from mirror_assets.pipeline.context import manifest_or_none
 from mirror_assets.pipeline.doctor import DoctorAnswer, DoctorVerdict, examine_mirror, examine_sources, examine_zone
 from mirror_assets.pipeline.leases import leased
 from mirror_assets.pipeline.project import exporting_metrics
-from mirror_assets.pipeline.rebuild_table import is_rebuilding, rebuild_consequence, rebuild_table
+from mirror_assets.pipeline.rebuild_table import is_rebuilding, plan_rebuild, rebuild_table
 from mirror_assets.pipeline.repair_table import repair_table
 from mirror_assets.source.ranges import parse_range
 
@@ -252,8 +252,8 @@ def _rebuild_job(assets: MirrorAssets) -> Job:
             composed = project(assets, context.resources, context.log.info)
             table_context, mirror = composed.table(table), composed.mirror()
         if context.op_config["confirm"] != str(table.name) and not is_rebuilding(table_context):
-            text = f"{rebuild_consequence(table_context)}. To start it, set `confirm` to {table.name} and launch again."
-            cancel(context, text)
+            consequence = plan_rebuild(table_context).consequence
+            cancel(context, f"{consequence}. To start it, set `confirm` to {table.name} and launch again.")
         with (
             stopping(context),
             exporting_metrics(settings, context.log.warning),

@@ -33,6 +33,7 @@ from mirror_assets.pipeline.scheduler import Scheduler, TableWork
 from mirror_assets.pipeline.table_health import NOT_FAILING, NOT_HELD, READABLE, failed_check
 from mirror_assets.pipeline.table_watch import PollResult, TableWatch
 from mirror_assets.source.ranges import EVERYTHING, Range
+from mirror_assets.telemetry.progress import end_work, expect
 from mirror_assets.telemetry.record import record_check
 from mirror_assets.telemetry.scope import table_scope
 
@@ -109,6 +110,8 @@ class TableRuns:
             self._fail(table, error, str(error))  # the message says what to do; a traceback adds nothing
         except Exception as error:  # noqa: BLE001 a defect of one table must not stop the others
             self._fail(table, unexpected(str(table.name), error), f"{table.name} failed\n{traceback.format_exc()}")
+        finally:
+            end_work(str(table.name))
 
     def start_spark(self) -> None:
         """Start Spark, so that the first commit lands soon."""
@@ -238,6 +241,7 @@ def mirror_tables(
     runs = TableRuns(context, assets, project, requested, EventQueue(context.log))
     scheduler = Scheduler(TABLES_AT_ONCE)
     for table in tables:
+        expect(str(table.name), ())
         scheduler.add(table.name, runs.work(project.table(table)))
     try:
         scheduler.finish()

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import dagster as dg
 
-from mirror_assets.errors import Code, MirrorError
+from mirror_assets.errors import ErrorRecord, MirrorError
 from mirror_assets.landing.format import MarkerCounts
 from mirror_assets.landing.publish import Published
 from mirror_assets.orchestration.units import count
@@ -33,9 +33,7 @@ class TableReport:
     bytes: int = 0
     covered: int | None = None
     seconds: float = 0.0
-    error: str | None = None
-    code: Code | None = None
-    family: str | None = None
+    error: ErrorRecord | None = None
     busy: str | None = None
 
     def with_slice(self, mirrored: ProcessedSlice) -> TableReport:
@@ -54,10 +52,13 @@ class TableReport:
             covered=None if loading else mirrored.published.manifest.covered,
             seconds=self.seconds + mirrored.seconds,
             error=None,
-            code=None,
-            family=None,
             busy=None,
         )
+
+    @property
+    def rows_per_second(self) -> float | None:
+        """The rate at which its slices were mirrored; None without one."""
+        return round(self.rows.total / self.seconds, 1) if self.seconds and self.slices else None
 
     @property
     def result(self) -> str:
@@ -84,8 +85,7 @@ class TableReport:
 
     def failed(self, error: MirrorError) -> TableReport:
         """Return the report with the error that stopped the table."""
-        text = str(error) if self.table in str(error) else f"{self.table}: {error}"
-        return replace(self, error=text, code=error.code, family=error.family)
+        return replace(self, error=error.record(self.table))
 
 
 def summary(reports: Sequence[TableReport]) -> str:
@@ -94,9 +94,9 @@ def summary(reports: Sequence[TableReport]) -> str:
     return f"{count(len(reports), 'table')}: " + ", ".join(f"{number} {result}" for result, number in results.items())
 
 
-def require_all(errors: Mapping[str, str | None]) -> None:
+def require_all(errors: Mapping[str, ErrorRecord | None]) -> None:
     """Raise dagster.Failure, with the errors as metadata, if any table failed; `errors` has all tables."""
-    failed = {table: error for table, error in errors.items() if error}
+    failed = {table: str(error) for table, error in errors.items() if error}
     if failed:
         raise dg.Failure(f"{len(failed)} of {len(errors)} tables failed", metadata=failed, allow_retries=False)
 

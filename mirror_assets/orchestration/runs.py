@@ -140,8 +140,7 @@ WAIT_SECONDS = 120.0
 def failure(error: MirrorError, key: SliceKey | None = None) -> dg.Failure:
     """Return the error as Dagster shows it: what happened, its code, the next step, and a link to its documentation."""
     metadata: dict[str, MetadataItem] = {
-        "code": error.code.value,
-        "family": error.family,
+        **error.labels,
         "next_step": error.next_step,
         DOCS_URL: link_item(error_link(error.code.value)),
     }

@@ -11,7 +11,7 @@ from concurrent.futures import TimeoutError as NotDone
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from mirror_assets.errors import NEXT, MirrorError
+from mirror_assets.errors import NEXT, ErrorRecord, MirrorError
 from mirror_assets.feature import feature_versions
 from mirror_assets.landing.cost import daily_cost
 from mirror_assets.landing.folders import find_orphans
@@ -25,7 +25,6 @@ from mirror_assets.pipeline.leases import has_runs, tables_mirrored_twice
 from mirror_assets.pipeline.many_tables import DaemonPool, SilentStores
 from mirror_assets.pipeline.project import Project
 from mirror_assets.pipeline.table_health import Urgency, read_replication, table_health
-from mirror_assets.zones import Store
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,7 @@ class StatusLine:
     state: str = "unknown"
     sync_latency_seconds: int | None = None
     message: str = ""
-    error: str | None = None
+    error: ErrorRecord | None = None
     day_requests: int | None = None
     day_cu_seconds: int | None = None
     unproved_commits: int | None = None
@@ -107,7 +106,7 @@ def read_status(project: Project, names: Sequence[str], pool: DaemonPool, limit:
     After `limit` seconds, tables without an answer are unreadable; None waits for all.
     """
     deadline = None if limit is None else time.monotonic() + limit
-    mirror, notes = _MirrorTables.of(project.mirror().at_once(), project.store), list[str]()
+    mirror, notes = _MirrorTables.of(project), list[str]()
     errors = [] if mirror.error is None else [mirror.error]  # what has landed is shown all the same
     problems = ProblemFile()
     try:
@@ -154,13 +153,14 @@ class _MirrorTables:
     error: MirrorError | None = None
 
     @classmethod
-    def of(cls, mirror: Mirror, store: Store) -> _MirrorTables:
+    def of(cls, project: Project) -> _MirrorTables:
         """Ask for all tables at once."""
         try:
-            runs = has_runs(store)
+            runs = has_runs(project.store)
         except MirrorError:
             runs = True  # what is wrong with the landing zone is in each table's line
         try:
+            mirror = project.mirror().at_once()
             return cls(mirror, {status.name: status for status in mirror.status()}, runs)
         except MirrorError as error:
             return cls(None, None, runs, error)
@@ -175,12 +175,23 @@ def _read_table(
         with silent.asking(table.table, source=False):
             line = _landed(table, mirror.tables)
     except MirrorError as error:
-        return _unreadable(line, error), [error], []
+        return _without_zone(table, _unreadable(line, error), error, silent)
     try:
         with silent.asking(table.table, source=True):
             return _with_source(table, line, mirror), [], []
     except MirrorError as error:
         return _unreadable(line, error), [], [error]
+
+
+def _without_zone(
+    table: TableContext, line: StatusLine, of_zone: MirrorError, silent: SilentStores
+) -> tuple[StatusLine, list[MirrorError], list[MirrorError]]:
+    """Return the line of a table whose landing folder can't be read, with the version of its source."""
+    try:
+        with silent.asking(table.table, source=True, zone=False):
+            return replace(line, source_version=table.log.newest()), [of_zone], []
+    except MirrorError as error:
+        return line, [of_zone], [error]
 
 
 def _with_problems(line: StatusLine, problems: ProblemFile) -> StatusLine:
@@ -241,4 +252,5 @@ def _with_source(table: TableContext, line: StatusLine, mirror: _MirrorTables) -
 
 def _unreadable(line: StatusLine, error: MirrorError) -> StatusLine:
     """Return the line of a table of which something can't be read."""
-    return replace(line, health="unreadable", urgency=Urgency.NOW, why=error.what, message=error.what, error=str(error))
+    seen = replace(line, health="unreadable", urgency=Urgency.NOW, error=error.record(line.table))
+    return replace(seen, why=error.what, message=error.what)

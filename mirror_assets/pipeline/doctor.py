@@ -15,7 +15,7 @@ from functools import cached_property, partial
 from mirror_assets.config.discovered import RuleOutcome
 from mirror_assets.config.model import Config
 from mirror_assets.config.setting_values import Changes, OnBreak
-from mirror_assets.errors import ErrorCode, MirrorError, RebuildError, SettingError
+from mirror_assets.errors import ErrorCode, ErrorRecord, MirrorError, RebuildError, SettingError
 from mirror_assets.landing.cost import daily_bytes
 from mirror_assets.landing.names import SCRATCH
 from mirror_assets.pipeline.context import TableContext
@@ -46,8 +46,8 @@ class DoctorVerdict(str, Enum):
 class DoctorAnswer:
     """The answer to a question about a subject, a table or the landing zone.
 
-    `next_step` is empty if nothing has to be done. Functions that answer one question leave subject and question empty.
-    `ends`: until this is corrected, no other question gets a useful answer.
+    `next_step` is empty if nothing has to be done; `error` is that of a `no`. Functions that answer one question leave
+    subject and question empty. `ends`: until this is corrected, no other question gets a useful answer.
     """
 
     subject: str
@@ -56,10 +56,12 @@ class DoctorAnswer:
     words: str
     next_step: str = ""
     ends: bool = False
+    error: ErrorRecord | None = None
 
     def about(self, subject: str, question: str) -> DoctorAnswer:
         """Return the answer with its subject and question."""
-        return replace(self, subject=subject, question=question)
+        error = replace(self.error, table=subject) if self.error else None
+        return replace(self, subject=subject, question=question, error=error)
 
     @property
     def text(self) -> str:
@@ -89,12 +91,19 @@ def no(words: str, next_step: str) -> DoctorAnswer:
 
 def failure(error: MirrorError) -> DoctorAnswer:
     """Return a failure, with the message of the error that a run would end with."""
-    return no(error.what, error.next_step)
+    return replace(no(error.what, error.next_step), error=error.record())
 
 
-def is_well(answers: Iterable[DoctorAnswer]) -> bool:
-    """Return whether no answer is `no`."""
-    return all(answer.verdict is not DoctorVerdict.NO for answer in answers)
+def first_failures(answers: Iterable[DoctorAnswer]) -> list[ErrorRecord]:
+    """Return the error of the first `no` about each subject, which is the one that a run would end with."""
+    found = dict[str, ErrorRecord]()
+    for one in answers:
+        if one.verdict is DoctorVerdict.NO and one.subject not in found:
+            other = ErrorRecord(
+                one.subject, ErrorCode.CHECKS_FAILED.value, one.words, one.next_step, MirrorError.family
+            )
+            found[one.subject] = one.error or other
+    return list(found.values())
 
 
 _DAY = 86_400.0
@@ -261,6 +270,18 @@ def examine_zone(store: Store, heard: Callable[[], str] = lambda: "") -> Iterato
         yield DoctorAnswer(store.root, one.question, verdict, one.saw, one.next_step, one.ends)
 
 
+def reach(store: Store, contexts: Sequence[TableContext]) -> Iterator[DoctorAnswer]:
+    """Yield whether the landing zone and each source can be opened and read; writes nothing and starts no JVM."""
+
+    def listed() -> DoctorAnswer:
+        return ok(f"{len(store.list(''))} files and folders")
+
+    yield _safely(store.root, listed).about(store.root, "is the landing zone reached?")
+    pool = DaemonPool("doctor", _TABLES_AT_ONCE)
+    for of_log in [pool.submit(partial(_ask_log, Asked(context), FIRST)) for context in contexts]:
+        yield from of_log.result()
+
+
 def examine_sources(
     contexts: Sequence[TableContext], *, with_spark: bool = True, thorough: bool = False
 ) -> Iterator[DoctorAnswer]:
@@ -285,10 +306,10 @@ def examine_sources(
         yield from of_spark.result()
 
 
-def _ask_log(asked: Asked) -> list[DoctorAnswer]:
+def _ask_log(asked: Asked, questions: Sequence[_Question] = (*FIRST, *THEN)) -> list[DoctorAnswer]:
     answers = list[DoctorAnswer]()
     name, is_readable = str(asked.context.name), True
-    for text, ask in (*FIRST, *THEN):
+    for text, ask in questions:
         finding = _safely(name, partial(ask, asked)) if is_readable else not_asked("the log can't be read")
         is_readable = is_readable and not ((text, ask) in FIRST and finding.verdict is DoctorVerdict.NO)
         answers.append(finding.about(name, text))

@@ -39,6 +39,7 @@ from mirror_assets.pipeline.slice_source import chunk_of, is_bound, slice_key
 from mirror_assets.pipeline.stage import stage_slice
 from mirror_assets.source.commits import SourceState
 from mirror_assets.source.planner import PlannedSlice
+from mirror_assets.telemetry.progress import working
 from mirror_assets.telemetry.record import Stage, record_published, set_attempt, slice_span, stage_span
 from mirror_assets.verify.check_result import CheckResult
 
@@ -91,7 +92,7 @@ def in_three_steps(
     began: float,
 ) -> ProcessedSlice:
     """Stage a slice, check it and publish it; `began` is when staging did. Raises ChecksFailed before publishing."""
-    with slice_span(context.work(slice_key(planned))):
+    with slice_span(context.work(slice_key(planned))), working(str(context.name)):
         record = stage()
         staged_at = time.monotonic()
         record, results = run_checks(context, record)

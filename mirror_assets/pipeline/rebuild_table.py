@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from mirror_assets.config.errors import did_you_mean
 from mirror_assets.config.model import Config
@@ -47,6 +48,7 @@ from mirror_assets.pipeline.plan import plan_rest, plan_snapshot
 from mirror_assets.pipeline.slice_source import slice_key
 from mirror_assets.pipeline.source_check import check_source
 from mirror_assets.pipeline.stage import stage_slice
+from mirror_assets.telemetry.progress import expect, working
 from mirror_assets.zones import Store
 
 
@@ -81,17 +83,32 @@ def wait_until_back(mirror: Mirror, table: TableName) -> None:
     wait_for(mirror, table, is_back, "come back in the mirror")
 
 
-def rebuild_consequence(context: TableContext) -> str:
-    """Return what rebuilding the table now would delete and load again, for a person who is asked to confirm it.
+@dataclass(frozen=True)
+class PlannedRebuild:
+    """What rebuilding a table now would load again: a version of its source, in this many chunks."""
 
-    Reads the source's log. Raises what `plan_snapshot` raises.
-    """
-    slices = plan_snapshot(context, context.log.state(), epoch=1).slices
+    table: str
+    version: int
+    rows: int
+    bytes: int
+    chunks: int
+
+    @property
+    def consequence(self) -> str:
+        """What would be deleted and loaded, for a person who is asked to confirm it."""
+        return (
+            f"rebuilding {self.table} deletes its table folder and loads {self.rows:,} rows "
+            f"({self.bytes / 1e6:,.1f} MB) of the source again: queries fail from when the mirror drops the table "
+            "until it has applied the last row"
+        )
+
+
+def plan_rebuild(context: TableContext) -> PlannedRebuild:
+    """Return what a rebuild would do; reads the source's log. Raises what `plan_snapshot` raises."""
+    state = context.log.state()
+    slices = plan_snapshot(context, state, epoch=1).slices
     rows, size = sum(one.rows for one in slices), sum(one.bytes for one in slices)
-    return (
-        f"rebuilding {context.name} deletes its table folder and loads {rows:,} rows ({size / 1e6:,.1f} MB) of the "
-        "source again: queries fail from when the mirror drops the table until it has applied the last row"
-    )
+    return PlannedRebuild(str(context.name), state.version, rows, size, len(slices))
 
 
 def is_rebuilding(context: TableContext) -> bool:
@@ -143,8 +160,10 @@ def _stage(context: TableContext, record: RebuildRecord, report: Callable[[str],
     report(f"{context.name}: {RebuildStep.STAGING.value}")
     plan = plan_snapshot(context, context.log.state(), record.epoch)
     position = plan.position
+    expect(str(context.name), [chunk.rows for chunk in plan.slices])
     for chunk in plan.slices:
-        staged, results = run_checks(context, stage_slice(context, chunk, position))
+        with working(str(context.name)):
+            staged, results = run_checks(context, stage_slice(context, chunk, position))
         require_passed(context, staged, results)
         position = position.behind(staged)
     return slice_key(plan.slices[0])

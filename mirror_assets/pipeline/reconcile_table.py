@@ -98,8 +98,10 @@ def comparable(
     """Return what to compare; or the result where nothing can be compared yet.
 
     Rows that landed by another condition or expression than the settings have now can only be compared
-    `by_new_settings`, which differ. Raises MISTAKES for a mirror that Spark can't read.
+    `by_new_settings`, which differ. Raises MISTAKES for a mirror that Spark can't read, and what reading
+    the source's log raises: an unreadable source is the same error here as in all commands.
     """
+    context.log.state()
     manifest, status = context.manifest(), mirror.table(context.name)
     if manifest is None:
         why = f"nothing of it has landed: run `mirror-assets run --table {context.name}` first"

@@ -26,6 +26,7 @@ from mirror_assets.pipeline.slice_source import slice_key
 from mirror_assets.source.errors import SparkInterrupted
 from mirror_assets.source.planner import PlannedSlice
 from mirror_assets.source.ranges import EVERYTHING, Range
+from mirror_assets.telemetry.progress import expect
 from mirror_assets.telemetry.record import planning
 
 # A run registers its planned slices, so that people see them; a plan may have ten thousand.
@@ -125,6 +126,7 @@ def _process_pending(
         _, registered = recovered(context, boundaries)
         plan = plan_table(context, registered, requested)
     note_plan(context.name, plan)
+    expect(str(context.name), [planned.rows for planned in plan.slices])
     yield plan.partitions[:_REGISTERED_AHEAD]
     for index, planned in enumerate(plan.slices[:_REGISTERED_AHEAD]):
         chunk = f", chunk {planned.chunk}" if planned.chunk else ""

@@ -55,7 +55,7 @@ def check_readable(context: TableContext) -> CheckResult:
     except MirrorError as error:
         if failed_check(error) != READABLE:
             raise
-        return CheckResult(READABLE, (error.what,), {"code": error.code.value}, next_step=error.next_step)
+        return CheckResult(READABLE, (error.what,), {**error.labels}, next_step=error.next_step)
     return CheckResult(READABLE)
 
 
@@ -97,7 +97,7 @@ def check_not_failing(context: TableContext, zone: ZoneState, plan: Plan) -> Che
         if failure is None and not isinstance(error, SettingError | StopError):
             raise
         if failure is None:
-            return CheckResult(NOT_FAILING, (error.what,), {"code": error.code.value}, next_step=error.next_step)
+            return CheckResult(NOT_FAILING, (error.what,), {**error.labels}, next_step=error.next_step)
     if failure is None:
         return CheckResult(NOT_FAILING)
     what = f"{failure.counted}: {'the rebuild fails as well: ' if rebuild_fails else ''}{failure.reason}"

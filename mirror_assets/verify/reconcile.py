@@ -28,6 +28,7 @@ from mirror_assets.spark_api import SPARK_ERRORS, is_classic, observed
 from mirror_assets.spark_messages import SparkFacts, readable, spark_facts
 from mirror_assets.spark_names import quoted, spark_path, table_at
 from mirror_assets.standin.errors import MIRROR_UNREADABLE
+from mirror_assets.telemetry.progress import expect, working
 from mirror_assets.verify.differing_rows import BUCKETS, COUNTS, BucketTotals, Sides, bucket_totals, differing_rows
 from mirror_assets.verify.landed_values import is_shown, landed_types, landed_value, with_absent_columns
 from mirror_assets.verify.log_copy import LogCopy, copy_log
@@ -200,11 +201,12 @@ def opened(spark: SparkSession, request: ReconcileRequest) -> OpenedTables:
 
 def all_totals(request: ReconcileRequest, read: OpenedTables, report: Report) -> Totals:
     """Read both sides whole."""
+    expect(request.table, [1, 1])
     report(f"reading version {request.version} of the source")
-    with source_errors(request):
+    with source_errors(request), working(request.table):
         source = bucket_totals(read.sides.source, read.sides.identity)
     report(f"{_rows(source):,} rows in the source; reading the mirror")
-    with mirror_errors(request):
+    with mirror_errors(request), working(request.table):
         mirror = bucket_totals(read.sides.mirror, read.sides.identity)
     unequal = (bucket for bucket in source.keys() | mirror.keys() if source.get(bucket) != mirror.get(bucket))
     return Totals(_rows(source), _rows(mirror), frozenset(unequal))

@@ -54,7 +54,7 @@ def test_chosen_checks_of_a_table_have_results_and_a_failed_one_its_next_step(
     assert steps["lag"].startswith("see the checks not_held and not_failing")
     assert steps["retention"] == ""
     (file.parent / "lake").rename(file.parent / "gone")
-    assert main(chosen) == 1
+    assert main(chosen) == 2
     shown = capsys.readouterr().out
     assert "ERROR" in shown
     assert " ".join(shown.replace("│", " ").split()).count("Next: ") == 1, "an error's text has it already"
@@ -121,7 +121,9 @@ def test_a_failure_that_can_not_be_recorded_ends_no_run(
     monkeypatch.setattr(mirror_tables.TableRuns, "_record_failure", locked)
     assert main(["run", "--config", str(damaged), "--json"]) == 2
     reports = json.loads(capsys.readouterr().out)
-    assert [(report["table"], report["family"]) for report in reports] == [(name, "setting") for name in _NAMES]
+    assert [(report["table"], report["error"]["family"]) for report in reports] == [
+        (name, "setting") for name in _NAMES
+    ]
 
 
 def test_a_run_without_reports_says_why(

@@ -118,8 +118,8 @@ def test_a_source_without_a_feed_exits_with_2_and_other_tables_go_on(
     assert _main(lab, "run", "--json") == 2
     orders, none = json.loads(capsys.readouterr().out)
     assert orders["slices"] == 1
-    assert "none" in none["error"]
-    assert "Next:" in none["error"]
+    assert "none" in none["error"]["message"]
+    assert none["error"]["next_step"]
 
 
 def test_a_machine_without_keys_says_nothing_about_the_table(
@@ -136,13 +136,13 @@ def test_a_machine_without_keys_says_nothing_about_the_table(
     assert read_failure(lab.store, TABLE) is None
 
 
-def test_status_shows_a_table_whose_source_is_gone_and_exits_with_1(
+def test_status_shows_a_table_whose_source_is_gone_and_exits_as_plan_does(
     mirrored: Lab, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Seen: the row was left out, and the exit code was 2, which stands for a wrong mirror.yaml."""
+    """Seen: the row was left out; then `status` had the exit code 1, and `plan` 2."""
     text = mirrored.config_file.read_text()
     mirrored.config_file.write_text(text + "  shop.none:\n    source: ./lake/none\n    keys: [id]\n")
-    assert _main(mirrored, "status", "--json") == 1
+    assert _main(mirrored, "status", "--json") == _main(mirrored, "plan", "--table", "shop.none") == 2
     shown = capsys.readouterr()
     orders, none = json.loads(shown.out)
     assert (orders["table"], orders["landed_version"], orders["error"]) == ("shop.orders", 5, None)
@@ -152,13 +152,13 @@ def test_status_shows_a_table_whose_source_is_gone_and_exits_with_1(
         -1,
         None,
     )
-    assert "lake/none" in none["error"]
+    assert "lake/none" in none["error"]["message"]
     assert "lake/none" in shown.err
     shutil.rmtree(mirrored.uri)
-    assert _main(mirrored, "status", "--json", "--table", "shop.orders") == 1
+    assert _main(mirrored, "status", "--json", "--table", "shop.orders") == 2
     (orders,) = json.loads(capsys.readouterr().out)
     assert (orders["landed_version"], orders["landed_files"], orders["source_version"]) == (5, 3, None)
-    assert _main(mirrored, "status") == 1
+    assert _main(mirrored, "status") == 2
     assert "shop.none" in capsys.readouterr().out
 
 
@@ -167,7 +167,7 @@ def test_status_shows_a_table_whose_manifest_cannot_be_read(mirrored: Lab, capsy
     assert _main(mirrored, "status", "--json") == 1
     (line,) = json.loads(capsys.readouterr().out)
     assert (line["table"], line["state"], line["landed_version"]) == ("shop.orders", "unknown", None)
-    assert "_mirror.json" in line["error"]
+    assert "_mirror.json" in line["error"]["message"]
 
 
 def test_a_run_that_a_person_stops_is_canceled_and_says_that_nothing_is_lost(

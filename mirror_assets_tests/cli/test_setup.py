@@ -69,7 +69,7 @@ def test_a_source_that_is_not_there_fails_and_says_what_to_do(
     more = "tables: {planes: {source: ./lake, keys: [id]}, none: {source: ./none, keys: [id]}}\n"
     (tmp_path / "mirror.yaml").write_text(f"landing_zone: {{path: ./landing}}\n{more}")
     command = ["doctor", "--config", str(tmp_path / "mirror.yaml"), *_ZONE]
-    assert main(command) == Exit.FAILED
+    assert main(command) == Exit.BAD_SETTING
     (wrong,) = (one for one in _answers(capsys) if one["verdict"] == "no")
     assert wrong["subject"] == "none"
     assert "write the table first" in wrong["next_step"]
@@ -241,7 +241,7 @@ def test_status_reports_orphans(zone: LocalStore, tmp_path: Path, capsys: pytest
     main(["status"])
     assert "`mirror-assets drop shop.orders`" in capsys.readouterr().err
     (line,) = orphan_lines(load_config())
-    assert (line.asset, line.check, line.is_error) == ("shop/orders_landing", "orphans", False)
+    assert (line.asset, line.check, line.error) == ("shop/orders_landing", "orphans", None)
     (tmp_path / "mirror.yaml").write_text(SETTINGS.format(table="shop.orders"))
     main(["status"])
     assert "drop" not in capsys.readouterr().err

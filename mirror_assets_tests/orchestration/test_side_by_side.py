@@ -119,7 +119,7 @@ _RUNS = 20
 
 
 def _failed(lake: Lake) -> list[str | None]:
-    return [report.error for report in lake.mirror() if report.error]
+    return [str(report.error) for report in lake.mirror() if report.error]
 
 
 def test_a_thread_that_has_called_no_spark_before_reads_a_table_mapped_by_id(

@@ -27,7 +27,7 @@ from mirror_assets.pipeline.doctor import (
     DoctorVerdict,
     compare_clocks,
     examine_mirror,
-    is_well,
+    first_failures,
     within_limits,
 )
 from mirror_assets.pipeline.doctor_in_spark import keys_are_unique
@@ -133,7 +133,7 @@ def _answer(folder: Path, question: str, tables: str = _ORDERS, more: str = "") 
 def test_a_sound_table_is_well(tmp_path: Path) -> None:
     write_table(tmp_path / "orders")
     found = answers(project(tmp_path, _ORDERS))
-    assert is_well(found.values())
+    assert first_failures(found.values()) == []
     told = {question: answer.verdict for (_, question), answer in found.items()}
     asked = dict.fromkeys((REACHED, READABLE, RECORDS, WAITS, RETAINED, ADDS_UP, CLOCKS, DIRECT_LAKE), DoctorVerdict.OK)
     assert told == asked | {SPARK_READS: DoctorVerdict.NOT_ASKED, KEYS_UNIQUE: DoctorVerdict.NOT_ASKED}

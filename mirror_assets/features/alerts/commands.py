@@ -5,24 +5,26 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from mirror_assets.cli.options import Exit, configured, duration, examples, exit_code, table
+from mirror_assets.cli.options import CommandGroup, Exit, configured, duration, examples, table
+
+if TYPE_CHECKING:
+    from mirror_assets.errors import ErrorRecord
 
 
 @dataclass(frozen=True)
 class ReceiverTest:
-    """The result of a test message: passed, or the error and the next step."""
+    """The result of a test message: passed, or the error."""
 
     receiver: str
     passed: bool
-    error: str = ""
-    next_step: str = ""
-    family: str | None = None
+    error: ErrorRecord | None = None
 
 
-@click.group(epilog=examples("alerts test", "alerts mute shop.orders --for 4h"))
+@click.group(cls=CommandGroup, epilog=examples("alerts test", "alerts mute shop.orders --for 4h"))
 def alerts() -> None:
     """Send a test alert; mute a table for a time."""
 
@@ -35,30 +37,31 @@ def alerts_test(config: Path | None, names: tuple[str, ...], *, as_json: bool) -
 
     Exit 1 if a receiver doesn't accept it.
     """
-    from mirror_assets.cli.output import note, show
-    from mirror_assets.config.errors import did_you_mean
+    from mirror_assets.cli.output import note_errors, show
+    from mirror_assets.config.errors import Problem, did_you_mean
     from mirror_assets.config.load import load_config
     from mirror_assets.errors import MirrorError
     from mirror_assets.features.alerts.alert_settings import AlertSettings
     from mirror_assets.features.alerts.messages import test_message
     from mirror_assets.features.alerts.receivers import send
 
-    receivers = AlertSettings.of(load_config(config)).alerts.receivers
+    loaded = load_config(config)
+    receivers = AlertSettings.of(loaded).alerts.receivers
     unknown = [name for name in names if name not in receivers]
     if unknown or not receivers:
-        what = f"no receiver {unknown[0]!r}{did_you_mean(unknown[0], receivers)}" if unknown else "none"
-        note(f"error: alerts.receivers has {what}. Next: write it in mirror.yaml, see docs/alerts.md.")
-        return Exit.BAD_SETTING
+        known = did_you_mean(unknown[0], receivers) if unknown and receivers else ""
+        what = f"there is no receiver {unknown[0]!r}{known}" if unknown else "list at least one receiver here"
+        raise loaded.invalid((Problem("alerts.receivers", what),))
     found = list[ReceiverTest]()
     for name in names or receivers:
         try:
             send(name, receivers[name], test_message(name, time.time_ns() // 1_000_000))
             found.append(ReceiverTest(name, passed=True))
         except MirrorError as error:
-            found.append(ReceiverTest(name, False, error.what, error.next_step, error.family))  # noqa: FBT003
-    rows = [("pass" if one.passed else "FAIL", one.receiver, one.error, one.next_step) for one in found]
-    show("Alerts", ("", "receiver", "error", "next step"), rows, found, as_json=as_json)
-    return exit_code(one.family for one in found if one.family is not None)
+            found.append(ReceiverTest(name, passed=False, error=error.record()))
+    rows = [("pass" if one.passed else "FAIL", one.receiver) for one in found]
+    show("Alerts", ("", "receiver"), rows, found, as_json=as_json)
+    return note_errors(one.error for one in found if one.error)
 
 
 @alerts.command("mute", epilog=examples('alerts mute shop.orders --for 4h --reason "its source is moved"'))

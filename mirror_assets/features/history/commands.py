@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mirror_assets.cli.options import Exit, configured, examples, exit_code, tables
+from mirror_assets.cli.options import Exit, configured, dry_run, examples, tables
 
 if TYPE_CHECKING:
     import dagster as dg
 
     from mirror_assets.config.model import Config
+    from mirror_assets.errors import ErrorRecord
     from mirror_assets.landing.names import TableName
 
 
@@ -26,12 +27,25 @@ class HistoryReport:
     rows: int
     covered: int | None
     path: str
-    error: str | None = None
-    family: str | None = None
+    error: ErrorRecord | None = None
 
 
-@click.command(epilog=examples("history", "history --table sales.orders --skip-to 120"))
+@dataclass(frozen=True)
+class PlannedHistory:
+    """The slices and rows that a run would append to a table's history, and the error after them, if any."""
+
+    table: str
+    slices: int
+    rows: int
+    first: int | None
+    last: int | None
+    path: str
+    error: ErrorRecord | None = None
+
+
+@click.command(epilog=examples("history", "history 'sales.*' --dry-run", "history sales.orders --skip-to 120"))
 @tables
+@dry_run
 @click.option(
     "--skip-to",
     type=click.IntRange(0),
@@ -39,41 +53,75 @@ class HistoryReport:
     help="Continue the history of one table at this version; it will lack the commits before.",
 )
 @configured
-def history(config: Path | None, names: tuple[str, ...], skip_to: int | None, *, as_json: bool) -> Exit:
+def history(config: Path | None, names: tuple[str, ...], skip_to: int | None, *, dry_run: bool, as_json: bool) -> Exit:
     """Append new changes to the history of each table with the setting `history`."""
-    from mirror_assets.cli.output import note_reported, show
-    from mirror_assets.cli.run_job import execute
     from mirror_assets.config.load import load_config
-    from mirror_assets.features.history import HISTORY
     from mirror_assets.features.history.errors import SKIP_TO_NEEDS_A_TABLE
+
+    loaded = load_config(config)
+    chosen = _chosen(loaded, names)
+    if skip_to is not None and len(chosen) != 1:
+        raise SKIP_TO_NEEDS_A_TABLE()
+    return (_plan if dry_run else _append)(loaded, chosen, skip_to, as_json=as_json)
+
+
+def _plan(config: Config, chosen: list[TableName], skip_to: int | None, *, as_json: bool) -> Exit:
+    """Show what would be appended, from the logs alone."""
+    from mirror_assets.cli.output import note_errors, show
+
+    lines = [_planned(config, name, skip_to) for name in chosen]
+    rows = [(x.table, x.slices, x.rows, x.first, x.last, x.path) for x in lines]
+    show("Would be appended", ("table", "slices", "rows", "from", "to", "kept in"), rows, lines, as_json=as_json)
+    return note_errors(line.error for line in lines if line.error)
+
+
+def _planned(config: Config, name: TableName, skip_to: int | None) -> PlannedHistory:
+    from mirror_assets.errors import MirrorError
+    from mirror_assets.features.history.history_plan import plan_history
+    from mirror_assets.features.history.with_dagster.opening import history_uri, open_history
+    from mirror_assets.pipeline.project import source_log
+    from mirror_assets.pipeline.spark_sessions import no_spark
+
+    table, path = config.table(name), history_uri(config, name)
+    opened = open_history(config, table, source_log(config, table), no_spark)
+    try:
+        plan = plan_history(opened, opened.history.newest(), skip_to)
+    except MirrorError as error:
+        return PlannedHistory(str(name), 0, 0, None, None, path, error.record(str(name)))
+    first, last = (plan.slices[0].first, plan.slices[-1].last) if plan.slices else (None, None)
+    rows, stop = sum(one.rows for one in plan.slices), plan.stop.record(str(name)) if plan.stop else None
+    return PlannedHistory(str(name), len(plan.slices), rows, first, last, path, stop)
+
+
+def _append(loaded: Config, chosen: list[TableName], skip_to: int | None, *, as_json: bool) -> Exit:
+    from mirror_assets.cli.output import note_errors, show
+    from mirror_assets.cli.progress import showing_progress
+    from mirror_assets.cli.run_job import execute
+    from mirror_assets.features.history import HISTORY
     from mirror_assets.features.history.with_dagster.history_asset import KeepHistory
     from mirror_assets.orchestration.mirror_assets import step_name
     from mirror_assets.orchestration.translator import AssetKind, asset_key
 
-    loaded = load_config(config)
-    chosen = _chosen(loaded, names)
-    if skip_to is not None and len(names) != 1:
-        raise SKIP_TO_NEEDS_A_TABLE()
     keys = {name: asset_key(AssetKind(HISTORY), name) for name in chosen}
     ops = {step_name(key): KeepHistory(skip_to=skip_to) for key in keys.values()}
-    result = execute(loaded, HISTORY, ops, list(keys.values()))
+    with showing_progress("slice", as_json=as_json):
+        result = execute(loaded, HISTORY, ops, list(keys.values()))
     reports = [_report(result, loaded, name, key) for name, key in keys.items()]
     rows = [
         (x.table, x.covered, x.slices, x.rows, "failed" if x.error else "kept" if x.slices else "nothing to do", x.path)
         for x in reports
     ]
     show("Histories", ("table", "version", "slices", "rows", "result", "kept in"), rows, reports, as_json=as_json)
-    if not as_json:
-        note_reported(report.error for report in reports)
-    return exit_code(report.family for report in reports if report.family)
+    return note_errors(report.error for report in reports if report.error)
 
 
 def _chosen(config: Config, names: tuple[str, ...]) -> list[TableName]:
-    """Return these tables, or all with a history. Raises TABLE_UNKNOWN, and MISTAKES for one without a history."""
+    """Return these tables, or all that have a history and match. Raises TABLE_UNKNOWN, MISTAKES for one without."""
     from mirror_assets.config.errors import Problem
     from mirror_assets.features.history.history_settings import HistoryTable
 
-    tables = [table for table in config.chosen(names) if names or HistoryTable.of(table).keeps_history]
+    matching = config.chosen(names)
+    tables = [table for table in matching if str(table.name) in names or HistoryTable.of(table).keeps_history]
     off = [table.name for table in tables if not HistoryTable.of(table).keeps_history]
     without = [Problem(f"tables.{name}.history", "write slices or stream") for name in off]
     if not tables:
@@ -93,13 +141,12 @@ def _report(result: dg.ExecuteInProcessResult, config: Config, table: TableName,
     found = [one.materialization for one in result.get_asset_materialization_events() if one.asset_key == key]
     metadata = found[-1].metadata if found else {}
     numbers = {name: item.value for name, item in metadata.items() if isinstance(item, dg.IntMetadataValue)}
-    failed = next((one for one in failures(result) if one.step == step_name(key)), None)
+    failed = next((one for one in failures(result, str(table)) if one.step == step_name(key)), None)
     return HistoryReport(
         table=str(table),
         slices=numbers.get("slices") or 0,
         rows=numbers.get("rows") or 0,
         covered=numbers.get("covered_version"),
         path=history_uri(config, table),
-        error=failed.text if failed else None,
-        family=failed.family if failed else None,
+        error=failed.error if failed else None,
     )

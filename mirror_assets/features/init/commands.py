@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mirror_assets.cli.options import PATH, Exit, configured, examples, printed
+from mirror_assets.cli.options import FAILED_CHECK, PATH, Exit, configured, examples, printed
 
 if TYPE_CHECKING:
     from mirror_assets.config.discovered import RuleOutcome
     from mirror_assets.config.model import Config
+    from mirror_assets.errors import ErrorRecord
     from mirror_assets.features.init.with_spark.draft import Draft
     from mirror_assets.pipeline.spark_sessions import Session
 
@@ -193,10 +194,11 @@ def discover(config: Path | None, *, accept: bool, as_json: bool) -> Exit:
 
     Scans now, and shows for each folder whether it is mirrored, and if not, why. Exit 1 if a rule finds no table.
     """
-    from mirror_assets.cli.output import note, show
+    from mirror_assets.cli.output import note_errors, show
     from mirror_assets.config.discovered import When
     from mirror_assets.config.errors import Problem
     from mirror_assets.config.load import load_config
+    from mirror_assets.errors import NEXT, ErrorCode, ErrorRecord
     from mirror_assets.features.init.discover_rule import DiscoverSettings
 
     found = load_config(config, when=When.ACCEPT if accept else When.NOW)
@@ -207,24 +209,32 @@ def discover(config: Path | None, *, accept: bool, as_json: bool) -> Exit:
         for row in found.discovered.tables
     ]
     rows = [(x.state, x.table, ", ".join(x.keys), x.address, x.reason) for x in lines]
-    show("Found", ("state", "table", "keys", "address", "why"), rows, lines, as_json=as_json)
+    errors = [error for rule in found.discovered.rules if (error := _error(found, rule))]
+    taken = (text.partition(NEXT) for text in found.discovered.refused)
+    errors += [ErrorRecord(None, ErrorCode.NAME_REFUSED.value, what, step, FAILED_CHECK) for what, _, step in taken]
+    show("Found", ("state", "table", "keys", "address", "why"), rows, lines, errors, as_json=as_json)
     for rule in found.discovered.rules:
         _note(found, rule)
-    for message in found.discovered.refused:
-        note(f"error: {message}")
-    is_fine = all(rule.is_well for rule in found.discovered.rules) and not found.discovered.refused
-    return Exit.FINE if is_fine else Exit.FAILED
+    return note_errors(errors)
+
+
+def _error(config: Config, rule: RuleOutcome) -> ErrorRecord | None:
+    """Return why the rule finds no table, or could not scan; None if it is well."""
+    from mirror_assets.errors import NEXT, ErrorCode, ErrorRecord
+
+    if rule.is_well:
+        return None
+    nothing = f"no table at {rule.place}.{NEXT}correct `from`, or write the tables first."
+    what, _, step = (rule.trouble or nothing).partition(NEXT)
+    message = f"{config.place(f'discover.{rule.rule}')}: {what}"
+    return ErrorRecord(None, rule.code or ErrorCode.SOURCE_UNREADABLE.value, message, step, FAILED_CHECK)
 
 
 def _note(config: Config, rule: RuleOutcome) -> None:
     from mirror_assets.cli.output import note
 
     place = config.place(f"discover.{rule.rule}")
-    if rule.trouble:
-        note(f"error: {place}: {rule.trouble}")
-    elif not rule.is_well:
-        note(f"error: {place}: no table at {rule.place}; correct `from`, or write the tables first")
-    else:
+    if rule.is_well:
         note(f"{place}: {rule.folders} folders, {rule.tables} tables, {rule.mirrored} mirrored")
     if rule.unused_keys:
         note(f"{place}: `keys` names tables that were not found: {', '.join(rule.unused_keys)}")

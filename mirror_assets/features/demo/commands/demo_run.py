@@ -10,10 +10,11 @@ from pathlib import Path
 
 from mirror_assets.cli.execute import CheckLine, broken_checks, check_lines, mirror
 from mirror_assets.cli.options import Exit
-from mirror_assets.cli.output import note, show
+from mirror_assets.cli.output import note, note_errors, show
 from mirror_assets.cli.run_job import execute, failures
 from mirror_assets.composition import open_spark
 from mirror_assets.config.load import load_config
+from mirror_assets.errors import ErrorRecord
 from mirror_assets.features.demo.claim import claim, clear, write_config
 from mirror_assets.features.demo.with_spark.demo_lake import begin_lake, continue_lake
 from mirror_assets.landing.names import TableName
@@ -64,23 +65,18 @@ def run_demo(folder: Path, months: int, others: Path | None, *, as_json: bool) -
 
     note("Applying the landing files as Fabric's replicator would, and checking everything")
     replicated, checked = execute(config, REPLICATE), execute(config, ALL_CHECKS)
-    checks = check_lines(checked)
+    checks = check_lines(checked, config)
     times.append(time.monotonic())
     lines = [_line(reports, checks) for reports in zip(*rounds, strict=True)]
-    _show(lines, _title(config.zone.open().root, times), as_json=as_json)
     problems = [report.error for reports in rounds for report in reports if report.error]
-    problems += [_text(line) for line in checks if line.is_error]
-    problems += [failed.text for failed in (*failures(replicated), *broken_checks(checked))]
+    problems += [line.error for line in checks if line.error]
+    problems += [*(failed.error for failed in failures(replicated)), *broken_checks(checked)]
+    _show(lines, _title(config.zone.open().root, times), problems, as_json=as_json)
     for line in checks:
-        if not (line.passed or line.is_error):
-            note(f"warning: {_text(line)}")
-    for problem in problems:
-        note(f"error: {problem}")
+        if not (line.passed or line.error):
+            note(f"warning: {line.asset}: {line.check}: {line.message}")
+    note_errors(problems)
     return Exit.FINE if not problems and all(line.result == _EQUAL for line in lines) else Exit.FAILED
-
-
-def _text(line: CheckLine) -> str:
-    return f"{line.asset}: {line.check}: {line.message}"
 
 
 def _line(reports: Sequence[TableReport], checks: Sequence[CheckLine]) -> DemoLine:
@@ -109,7 +105,7 @@ def _title(zone: str, times: Sequence[float]) -> str:
     return f"Into {zone}: {took}, compared in {compared:.0f} s"
 
 
-def _show(lines: list[DemoLine], title: str, *, as_json: bool) -> None:
+def _show(lines: list[DemoLine], title: str, errors: list[ErrorRecord], *, as_json: bool) -> None:
     columns = ("table", "versions", "slices", "files", "inserts", "updates", "deletes", "seconds", "result")
     rows = [
         (
@@ -119,6 +115,6 @@ def _show(lines: list[DemoLine], title: str, *, as_json: bool) -> None:
         )
         for x in lines
     ]
-    show(title, columns, rows, lines, as_json=as_json)
+    show(title, columns, rows, lines, errors, as_json=as_json)
     if not as_json:
         note("See the same in the Dagster UI: make dev, then open http://127.0.0.1:3000")

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mirror_assets.cli.options import PATH, Decorated, Exit, configured, examples, table_names, with_options
+from mirror_assets.cli.options import (
+    PATH,
+    CommandGroup,
+    Decorated,
+    Exit,
+    configured,
+    examples,
+    table_names,
+    with_options,
+)
 
 if TYPE_CHECKING:
     from mirror_assets.features.direct_lake.commands.inspection import Inspection
@@ -57,7 +66,11 @@ def _consumers(command: Decorated) -> Decorated:
     )
 
 
-@click.group("direct-lake", epilog=examples("direct-lake report ./lake/orders", "direct-lake vacuum-plan sales.orders"))
+@click.group(
+    "direct-lake",
+    cls=CommandGroup,
+    epilog=examples("direct-lake report ./lake/orders", "direct-lake vacuum-plan sales.orders"),
+)
 def direct_lake() -> None:
     """Report how Direct Lake reads a table.
 

@@ -105,15 +105,14 @@ class Inspection:
     def _log(self) -> DeltaLog:
         if self._configured is not None:
             config, settings = self._configured
-            place = config.locate(settings.source)
-            return DeltaLog.at(place)
+            return _readable(DeltaLog.at(config.locate(settings.source)))
         address = str(Path(self.table).absolute())  # statements may be run in another folder
         if urlsplit(self.table).scheme:
             try:
                 address = LakeAddress.parse(self.table).uri
             except ValueError:
                 address = self.table  # opening it raises an error with the reason
-        return DeltaLog(address, access_to(address, ()))
+        return _readable(DeltaLog(address, access_to(address, ())))
 
     def _consumers(self) -> RetentionConsumers:
         """Return the frames of command line and settings, and the mirror. Raises FRAME_REFUSED, FRAMES_UNREADABLE."""
@@ -127,6 +126,12 @@ class Inspection:
         manifest = compose(config).table(settings).manifest()
         known = source_consumers(config, settings, self._log, manifest)
         return RetentionConsumers((*named, *known.frames), known.mirror)
+
+
+def _readable(log: DeltaLog) -> DeltaLog:
+    """Return the log. Raises what all commands raise for a source that can't be read."""
+    log.state()
+    return log
 
 
 def _vacuum(plan: VacuumPlan) -> dict[str, object]:

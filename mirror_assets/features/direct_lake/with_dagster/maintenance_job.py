@@ -9,7 +9,7 @@ import dagster as dg
 
 from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.encode.spark_errors import spark_errors
-from mirror_assets.errors import Code, MirrorError
+from mirror_assets.errors import ErrorRecord, MirrorError
 from mirror_assets.features.direct_lake import MAINTENANCE
 from mirror_assets.features.direct_lake.consumers import source_consumers
 from mirror_assets.features.direct_lake.direct_lake_settings import DirectLakeTable, Maintenance
@@ -46,14 +46,12 @@ class MaintenanceReport:
 
     table: str
     statements: tuple[str, ...] = ()
-    error: str | None = None
-    code: Code | None = None
-    family: str | None = None
+    error: ErrorRecord | None = None
     busy: str | None = None
 
     def failed(self, error: MirrorError) -> "MaintenanceReport":
         """Return the report with the error that stopped the table."""
-        return replace(self, error=str(error), code=error.code, family=error.family)
+        return replace(self, error=error.record(self.table))
 
 
 def maintenance_job(assets: MirrorAssets, tables: Sequence[TableSettings]) -> dg.JobDefinition:
@@ -96,7 +94,7 @@ def _maintained(
         # A table that was never mirrored begins with a snapshot, so it has no pending commits.
         if table_context.manifest() is not None:
             (run,) = mirror_tables(context, assets, composed, [table])
-            report = replace(report, error=run.error, code=run.code, family=run.family, busy=run.busy)
+            report = replace(report, error=run.error, busy=run.busy)
         if report.error is None and report.busy is None:
             for done in maintain(table_context, partial(composed.log, table.name), context.log.info):
                 context.log_event(_observation(assets.key(AssetKind.SOURCE, table.name), done))

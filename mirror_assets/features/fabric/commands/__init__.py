@@ -7,13 +7,16 @@ from uuid import UUID
 
 import click
 
-from mirror_assets.cli.options import Exit, configured, examples, table_names
+from mirror_assets.cli.options import CommandGroup, Exit, configured, examples, tables
 
 _RETENTION = "How many days Fabric retains old files of the mirrored tables."
 _FEED = "Change data feeds on the mirrored tables, for which Fabric bills."
 
 
-@click.group(epilog=examples("fabric create sales --workspace GUID", "fabric start", "fabric status --json"))
+@click.group(
+    cls=CommandGroup,
+    epilog=examples("fabric create sales --workspace 11111111-2222-3333-4444-555555555555", "fabric start"),
+)
 def fabric() -> None:
     """Create, change, start, show and refresh the mirrored database in Fabric.
 
@@ -23,7 +26,7 @@ def fabric() -> None:
 
 
 @fabric.command(epilog=examples("fabric create sales --workspace 11111111-2222-3333-4444-555555555555"))
-@click.argument("name")
+@click.argument("database", metavar="NAME")
 @click.option("--workspace", type=click.UUID, required=True, metavar="GUID", help="The workspace's GUID.")
 @click.option(
     "--retention-days",
@@ -34,7 +37,7 @@ def fabric() -> None:
 @configured
 def create(
     config: Path | None,
-    name: str,
+    database: str,
     workspace: UUID,
     retention_days: int | None,
     *,
@@ -49,7 +52,7 @@ def create(
     from mirror_assets.features.fabric.commands import fabric_run
 
     return fabric_run.create(
-        config, name, workspace, retention_days, change_data_feed=change_data_feed, as_json=as_json
+        config, database, workspace, retention_days, change_data_feed=change_data_feed, as_json=as_json
     )
 
 
@@ -92,12 +95,12 @@ def fabric_status(config: Path | None, *, as_json: bool) -> Exit:
 
 
 @fabric.command(epilog=examples("fabric refresh", "fabric refresh sales.orders --json"))
-@click.argument("names", nargs=-1, metavar="[TABLES]...", shell_complete=table_names)
+@tables
 @configured
 def refresh(config: Path | None, names: tuple[str, ...], *, as_json: bool) -> Exit:
     """Bring the SQL endpoint up to date with the mirrored tables.
 
-    Without TABLES, all tables of the endpoint. Exit 1 if one could not be refreshed.
+    Without a table, all tables of the endpoint. Exit 1 if one could not be refreshed.
     """
     from mirror_assets.features.fabric.commands import fabric_run
 

@@ -18,6 +18,7 @@ from mirror_assets.orchestration.resources import resource_keys, sessions
 from mirror_assets.orchestration.runs import failure
 from mirror_assets.orchestration.translator import AssetKind, MetadataItem, shown_place
 from mirror_assets.pipeline.project import source_log
+from mirror_assets.telemetry.progress import end_work
 
 
 class KeepHistory(dg.Config):
@@ -48,6 +49,8 @@ def history_asset(assets: MirrorAssets, table: TableSettings) -> dg.AssetsDefini
                     dg.AssetMaterialization(key, metadata=_history_metadata(settings, table_history, kept))
                 )
             raise failure(error) from error
+        finally:
+            end_work(str(table.name))
 
     return history
 

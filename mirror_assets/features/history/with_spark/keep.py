@@ -25,6 +25,7 @@ from mirror_assets.source.commits import CommitRange
 from mirror_assets.source.errors import SourceLoss
 from mirror_assets.source.losses import SourceRead, proved
 from mirror_assets.source.scan_builder import scan_changes, scan_version
+from mirror_assets.telemetry.progress import expect, working
 
 
 def keep_history(
@@ -65,6 +66,7 @@ def _append_slices(
     groups = [
         list(group) for _, group in groupby(plan.slices, lambda one: (one.table_id, one.schema_string, one.snapshot_ms))
     ]
+    expect(context.table, [planned.rows for planned in plan.slices])
     for number, slices in enumerate(groups, start=1):
         report(f"{context.table}: versions {slices[0].first} to {slices[-1].last}, {sum(x.rows for x in slices)} rows")
         is_last, is_feed = number == len(groups), slices[0].snapshot_ms is None
@@ -72,8 +74,11 @@ def _append_slices(
         can_stream = context.stream and not context.source.is_managed
         is_streamed = can_stream and plan.stop is None and is_last and is_feed
         for part in [slices] if is_streamed else [[one] for one in slices]:
-            with _losses_translated(context, part[0].first, part[-1].last, is_feed=is_feed):
-                read = read_by_stream if is_streamed else _read_by_batch
+            read = read_by_stream if is_streamed else _read_by_batch
+            if is_streamed:
+                expect(context.table, [sum(planned.rows for planned in part)])
+            losses = _losses_translated(context, part[0].first, part[-1].last, is_feed=is_feed)
+            with working(context.table), losses:
                 made = read(context, newest, part)
             yield from made
             newest = made[-1]

@@ -1,0 +1,69 @@
+"""The progress of a command's work on tables, which the steps record: what is left, running and done.
+
+Work is counted in pieces (slices, chunks, scans), each with a weight, such as its rows. Nothing is recorded unless a
+command follows the progress.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+
+@dataclass
+class TableProgress:
+    """The work on one table: the weights of what is left and running, and the number and weight of what is done."""
+
+    left: list[int] = field(default_factory=list)
+    running: int = 0
+    pieces: int = 0
+    weight: int = 0
+    has_ended: bool = False
+
+
+@dataclass
+class WorkProgress:
+    """The work on all tables of a command, by name. Each table is worked on by one thread at a time."""
+
+    tables: dict[str, TableProgress] = field(default_factory=dict)
+
+    def table(self, name: str) -> TableProgress:
+        """Return the table's progress, which begins with the first call."""
+        return self.tables.setdefault(name, TableProgress())
+
+
+_FOLLOWED: list[WorkProgress] = []
+
+
+@contextmanager
+def following_progress() -> Iterator[WorkProgress]:
+    """Yield the progress of the work that this process does in the block."""
+    _FOLLOWED.append(WorkProgress())
+    try:
+        yield _FOLLOWED[-1]
+    finally:
+        _FOLLOWED.pop()
+
+
+def expect(table: str, weights: Sequence[int]) -> None:
+    """Record what is left of the table, in place of what was expected before."""
+    for progress in _FOLLOWED[-1:]:
+        progress.table(table).left = list(weights)
+
+
+@contextmanager
+def working(table: str) -> Iterator[None]:
+    """Record that the block does the first piece that is left of the table."""
+    of_table = _FOLLOWED[-1].table(table) if _FOLLOWED else TableProgress()
+    of_table.running = of_table.left.pop(0) if of_table.left else 0
+    yield
+    of_table.pieces, of_table.weight = of_table.pieces + 1, of_table.weight + of_table.running
+    of_table.running = 0
+
+
+def end_work(table: str) -> None:
+    """Record that nothing more is done to the table, also if it has failed."""
+    for progress in _FOLLOWED[-1:]:
+        of_table = progress.table(table)
+        of_table.left, of_table.running, of_table.has_ended = [], 0, True
