@@ -89,7 +89,10 @@ def read_config(source: MirrorSource = None) -> Config:
         return len(_parsed(text, file, {**os.environ, **values})[1].problems)
 
     values = stand_ins(tuple(document.unset), mistakes)
-    return parse_config(text, file, {**os.environ, **values}).checked(UnsetVariables.of(document))
+    config, filled = _parsed(text, file, {**os.environ, **values})
+    if {problem.path for problem in filled.problems} & {problem.path for problem in document.unresolved}:
+        return _require_valid(None, document)  # no value of ours fits: that the variable is not set is the mistake
+    return _require_valid(config, filled).checked(UnsetVariables.of(document))
 
 
 def _plain(value: object) -> Value:

@@ -19,6 +19,8 @@ _STAND_INS = (
     "abfss://unset-{number}@unset.dfs.core.windows.net/",
     "https://unset-{number}.invalid",
     "unset-{number}",
+    "UNSET_{number}_",
+    "client_secret",
     "1",
 )
 _OF_ZONE = ("landing_zone", "mirror")
