@@ -123,13 +123,13 @@ def _plain(value: object) -> object:
     return dict(value) if isinstance(value, Mapping) else str(value)
 
 
-def refused(table: TableName, consequence: str) -> Exit | None:
-    """State the consequence; return None if the user types the table's name, or else the exit code."""
+def refused(name: object, consequence: str, what: str = "the table's name") -> Exit | None:
+    """State the consequence; return None if the user types this name, or else the exit code. `what` describes it."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         note(f"error: {consequence}. Next: there is no terminal to ask at; add --yes to confirm.")
         return Exit.BAD_SETTING
-    note(f"{consequence}.\nType the table's name to continue:")
-    if sys.stdin.readline().strip() == str(table):
+    note(f"{consequence}.\nType {what} to continue:")
+    if sys.stdin.readline().strip() == str(name):
         return None
     note("nothing was changed")
     return Exit.FAILED

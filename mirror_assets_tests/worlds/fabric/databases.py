@@ -25,7 +25,10 @@ def definition(properties: Json) -> Json:
 
 @dataclass
 class LoopbackDatabase:
-    """One mirrored database. `coming` are the states that it takes next, one with each question for its status."""
+    """One mirrored database. `coming` are the states that it takes next, one with each question for its status.
+
+    `replay` is called when it starts after it was stopped: Fabric then reads the landing zone from the first file on.
+    """
 
     name: str
     definition: Json = field(default_factory=lambda: definition(OPEN_MIRROR))
@@ -34,6 +37,7 @@ class LoopbackDatabase:
     error: Json | None = None
     tables: Callable[[], Sequence[Json]] = tuple
     starts: int = 0
+    replay: Callable[[], object] = bool
     id: str = field(default_factory=lambda: str(uuid.uuid4()))
 
     def status_answer(self) -> Json:
@@ -42,9 +46,14 @@ class LoopbackDatabase:
             self.state = self.coming.pop(0)
         return answer
 
+    def stop(self) -> None:
+        self.state, self.coming = "Stopping", ["Stopped"]
+
     def start(self) -> bool:
         if self.state == "Initializing":
             return False
+        if self.state == "Stopped":
+            self.replay()
         self.starts += 1
         self.state, self.coming = "Starting", ["Running"]
         return True

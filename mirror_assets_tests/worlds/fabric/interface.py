@@ -77,6 +77,7 @@ class Interface:
         actions: Mapping[str, Callable[[], Answer]] = {
             "getDefinition": lambda: self._definition(database),
             "startMirroring": lambda: _started(database),
+            "stopMirroring": lambda: _stopped(database),
             "getMirroringStatus": lambda: Answer(200, database.status_answer()),
             "getTablesMirroringStatus": lambda: self._page(request, "data", database.tables()),
         }
@@ -128,6 +129,11 @@ class Interface:
         if wants_result:
             return Answer(200, result)
         return Answer(200, waits.pop(0) if len(waits) > 1 else waits[0], {"Retry-After": "0"})
+
+
+def _stopped(database: LoopbackDatabase) -> Answer:
+    database.stop()
+    return Answer(200)
 
 
 def _started(database: LoopbackDatabase) -> Answer:

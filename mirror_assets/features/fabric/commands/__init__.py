@@ -7,15 +7,24 @@ from uuid import UUID
 
 import click
 
-from mirror_assets.cli.options import Exit, configured, examples
+from mirror_assets.cli.options import PATH, Exit, configured, duration, examples
+
+
+def _exercise(name: str) -> str:
+    from mirror_assets.features.fabric.accept.acceptance import EXERCISES
+
+    known = [one.name for one in EXERCISES]
+    if name not in known:
+        raise click.BadParameter(f"expected one of {', '.join(known)}, got {name!r}")
+    return name
 
 
 @click.group(epilog=examples("fabric create sales --workspace GUID", "fabric start", "fabric status --json"))
 def fabric() -> None:
-    """Create, start and show the mirrored database in Fabric.
+    """Create, start, show and test the mirrored database in Fabric.
 
     No command stops it, on purpose: an open mirror that is stopped and started again replays all files from the first
-    landing file.
+    landing file. Only `accept` does, in a database without other tables.
     """
 
 
@@ -73,3 +82,24 @@ def fabric_status(config: Path | None, *, as_json: bool) -> Exit:
     from mirror_assets.features.fabric.commands import fabric_run
 
     return fabric_run.status(config, as_json=as_json)
+
+
+@fabric.command(epilog=examples("fabric accept --list", "fabric accept --report reports", "fabric accept --only gap"))
+@click.option("--only", multiple=True, type=_exercise, metavar="EXERCISE", help="Only this exercise; may be repeated.")
+@click.option("--list", "lists", is_flag=True, help="Show the exercises, and run none.")
+@click.option("--wait", type=duration, default="10min", show_default=True, help="Longest wait of each step.")
+@click.option("--report", type=PATH, metavar="FOLDER", help="Write a report as Markdown and JSON, without secrets.")
+@click.option("--keep", is_flag=True, help="Keep the tables, to try the printed SQL statements.")
+@click.option("--clean", is_flag=True, help="Only delete what former runs have left.")
+@click.option("--yes", is_flag=True, help="Don't ask.")
+@configured
+def accept(config: Path | None, *, lists: bool, as_json: bool, **options: object) -> Exit:
+    """Find out by exercises on scratch tables how Fabric applies landing files.
+
+    Use a mirrored database of its own. Exit 1 if Fabric does something else than expected.
+    """
+    from mirror_assets.features.fabric.commands import accept_run
+
+    if lists:
+        return accept_run.show_exercises(as_json=as_json)
+    return accept_run.accept(config, accept_run.AcceptOptions(**options), as_json=as_json)  # type: ignore[arg-type]
