@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from mirror_assets.config.model import Config
     from mirror_assets.config.rules import Rule
     from mirror_assets.config.table_settings import TableSettings
+    from mirror_assets.landing.names import TableName
     from mirror_assets.landing.problems import ProblemFile, ProblemKey, Sent, StoredProblem
     from mirror_assets.monitoring import Mirror
     from mirror_assets.orchestration.asset_check import Check
@@ -218,6 +219,12 @@ class Feature:
     def after_checks(self, config: Config) -> None:
         """Act after each evaluation of all checks."""
 
+    def mirror_changed(self, config: Config, tables: Sequence[TableName], warn: Callable[[str], None]) -> None:
+        """Act after the mirror has changed these tables, as a run of checks or of `replicate` has noticed.
+
+        It must not fail the run: `warn` takes a line for its log.
+        """
+
     # In Dagster, and on the command line.
 
     def assets(self, assets: MirrorAssets, table: TableSettings) -> Iterable[dg.AssetsDefinition]:  # noqa: ARG002
@@ -265,6 +272,12 @@ def read_by_features(config: Config, table: TableSettings) -> int | None:
     """Return the version up to which all features have read the source's commits; None if none reads any."""
     read = (feature.read_up_to(config, table) for feature in config.all_features)
     return min((version for version in read if version is not None), default=None)
+
+
+def report_changed(config: Config, tables: Sequence[TableName], warn: Callable[[str], None]) -> None:
+    """Let the features act after the mirror has changed these tables, if there are any."""
+    for feature in config.all_features if tables else ():
+        feature.mirror_changed(config, tables, warn)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
 from typing import Protocol
@@ -54,7 +54,8 @@ class MonitoredTable(ABC):
     """The status of one mirrored table; `processed_rows` counts operations, not rows of the mirror.
 
     `waiting_files` counts landing files that are not applied. `applied_number`, the number of the last applied file,
-    and `mirror_rows` are None where the replicator does not report them.
+    and `mirror_rows` are None where the replicator does not report them. `sync_latency_seconds`, from the source's
+    commit to the mirror's, is that of the last change, as Fabric measures it.
     """
 
     name: TableName
@@ -68,6 +69,7 @@ class MonitoredTable(ABC):
     waiting_files: int
     applied_number: int | None
     mirror_rows: int | None
+    sync_latency_seconds: int | None = field(default=None, kw_only=True)
 
     @property
     @abstractmethod

@@ -108,7 +108,7 @@ def status(path: Path | None, names: Sequence[str], *, as_json: bool) -> Exit:
 _STYLES = {Urgency.NOW: "red", Urgency.SOON: "yellow", Urgency.NOT: "green"}
 # The columns of a narrow terminal, and those that a wide one adds unless they are empty.
 _ALWAYS = ("table", "health", "source", "landed", "lag", "why")
-_WITH_ROOM = frozenset({"mirror has", "readable for", "features", "mirror", "unproved", "by files"})
+_WITH_ROOM = frozenset({"mirror has", "readable for", "features", "mirror", "latency", "unproved", "by files"})
 _COST = frozenset({"requests a day", "CU s a day"})
 _ROOMY = 120
 

@@ -12,6 +12,8 @@ import dagster as dg
 from pydantic import Field
 
 from mirror_assets.config.table_settings import TableSettings
+from mirror_assets.feature import report_changed
+from mirror_assets.landing.names import TableName
 from mirror_assets.landing.problems import ProblemKey, Severity, StoredProblem
 from mirror_assets.orchestration.check_runs import (
     LONGEST_SECONDS,
@@ -112,7 +114,8 @@ def check_jobs(assets: MirrorAssets) -> list[dg.JobDefinition]:
         )
         found = list[EvaluatedCheck]()
         with exporting_metrics(settings, context.log.warning):
-            evaluated_tables = checks.of_tables(tables, context.log.warning)
+            applied = list[TableName]()
+            evaluated_tables = _noting_changed(checks.of_tables(tables, context.log.warning), applied)
             if config.is_scheduled:
                 found += _recorded(context, checks, tables, evaluated_tables)
             else:
@@ -121,6 +124,7 @@ def check_jobs(assets: MirrorAssets) -> list[dg.JobDefinition]:
                         context.log_event(one.changed)
                     found += one.results
                     yield from (result.evaluation for result in one.results)
+            report_changed(settings, applied, context.log.warning)
         new = _reported(context, checks, tables, config, found, reporting) if reporting else []
         if config.is_scheduled and config.is_whole:
             _end_evaluation(context, assets, composed)
@@ -159,6 +163,13 @@ def check_jobs(assets: MirrorAssets) -> list[dg.JobDefinition]:
             **fixed,
         ),
     ]
+
+
+def _noting_changed(evaluated_tables: Iterable[EvaluatedTable], applied: list[TableName]) -> Iterator[EvaluatedTable]:
+    """Yield the tables, and add those whose mirror has changed to `applied`."""
+    for one in evaluated_tables:
+        applied += [one.table] if one.changed is not None else []
+        yield one
 
 
 def _recorded(

@@ -171,6 +171,8 @@ def mirrored_metadata(config: Config, status: MonitoredTable, manifest: Manifest
     metadata |= {"processed_rows": status.processed_rows, "processed_bytes": status.processed_bytes}
     if status.last_sync is not None:
         metadata["last_sync"] = dg.MetadataValue.timestamp(status.last_sync)
+    if status.sync_latency_seconds is not None:
+        metadata["sync_latency_seconds"] = status.sync_latency_seconds
     if status.applied_number is not None:
         metadata["applied_number"] = status.applied_number
     if status.message:

@@ -9,6 +9,8 @@ from pydantic import Field
 
 from mirror_assets.config.discovered import When, with_found_tables
 from mirror_assets.errors import MirrorError
+from mirror_assets.feature import report_changed
+from mirror_assets.landing.names import TableName
 from mirror_assets.monitoring import MonitoredTable
 from mirror_assets.orchestration.check_jobs import check_jobs
 from mirror_assets.orchestration.check_runs import log_checks
@@ -171,12 +173,14 @@ def _replicate_job(assets: MirrorAssets) -> Job:
             composed = project(assets, context.resources, with_spark=False, lands=False)
             mirror = composed.mirror()
             statuses = [status for status in mirror.poll() if status.name in settings.names]
-            changed, at_once = ChangedMirrors(context.instance, assets), mirror.at_once()
+            changed, at_once, applied = ChangedMirrors(context.instance, assets), mirror.at_once(), list[TableName]()
             for status in statuses:
                 event = changed.event(status, manifest_or_none(composed.store, status.name))
                 if event is not None:
+                    applied.append(status.name)
                     context.log_event(event)
                     log_checks(context, assets, composed, settings.table(status.name), AssetKind.MIRROR, mirror=at_once)
+            report_changed(settings, applied, context.log.warning)
         return statuses
 
     description = "Observe the mirror; the local stand-in first applies what has landed."

@@ -34,9 +34,10 @@ class StatusLine:
 
     `health` is one word, and `why` explains it. The versions are those of the source that its log, the landing zone,
     the mirror and the assets of features have. `readable_seconds`: time left to read the oldest pending commit.
-    `state` and `message` are the replicator's. `day_requests` and `day_cu_seconds`: the estimated cost of a day on
-    OneLake, from the newest slices. `unproved_commits` and `commits_by_files`: of the commits that have landed in this
-    epoch, those that the log can't prove, and those read by files because their feed could not be read.
+    `state`, `sync_latency_seconds` and `message` are the replicator's. `day_requests` and `day_cu_seconds`: the
+    estimated cost of a day on OneLake, from the newest slices. `unproved_commits` and `commits_by_files`: of the
+    commits that have landed in this epoch, those that the log can't prove, and those read by files because their feed
+    could not be read.
     """
 
     table: str
@@ -52,6 +53,7 @@ class StatusLine:
     landed_files: int | None = None
     applied_files: int | None = None
     state: str = "unknown"
+    sync_latency_seconds: int | None = None
     message: str = ""
     error: str | None = None
     day_requests: int | None = None
@@ -90,6 +92,7 @@ CELLS: Mapping[str, Callable[[StatusLine], object]] = {
     "readable for": lambda x: None if x.readable_seconds is None else duration(max(x.readable_seconds, 0)),
     "features": lambda x: ", ".join(f"{kind} {number}" for kind, number in x.feature_versions.items()) or None,
     "mirror": lambda x: x.state,
+    "latency": lambda x: None if x.sync_latency_seconds is None else duration(x.sync_latency_seconds),
     "unproved": lambda x: x.unproved_commits or None,
     "by files": lambda x: x.commits_by_files or None,
     "why": lambda x: x.why or x.message,
@@ -208,6 +211,7 @@ def _landed(table: TableContext, mirrored: Mapping[TableName, MonitoredTable] | 
         landed_files=manifest.next_number - 1 if manifest else 0,
         applied_files=status.applied_number if status else 0,
         state=status.state.value if status else absent,
+        sync_latency_seconds=status.sync_latency_seconds if status else None,
         message=(status and status.message) or loading,
         feature_versions=feature_versions(table.config, table.table),
         day_requests=round(cost.requests) if cost else None,

@@ -19,6 +19,7 @@ from mirror_assets.pipeline.lag import PendingCommits, feed_deadline, table_lag
 from mirror_assets.pipeline.leases import holder
 from mirror_assets.pipeline.next_action import ZoneState, may_rebuild, require_unbroken, unresolved_failure, zone_state
 from mirror_assets.pipeline.plan import TablePlan, plan_table
+from mirror_assets.telemetry.record import record_mirrored
 from mirror_assets.verify.check_result import CheckResult
 from mirror_assets.verify.replicating import REPLICATING, Replication, check_replicating
 from mirror_assets.verify.timeliness import check_lag, check_retention
@@ -150,6 +151,8 @@ def read_replication(context: TableContext, mirror: Mirror, now: float) -> Repli
         database, table, days = mirror.database(), mirror.table(context.name), mirror.retention_days()
     except MirrorError as error:
         return Replication(landed, manifest.covered, refused=error)
+    if table is not None:
+        record_mirrored(str(context.name), table.state.value, table.sync_latency_seconds)
     # The mirror alone looks healthy while runs of the table fail.
     failure = unresolved_failure(context, manifest, drive(read_rebuild(context.name), context.store))
     return Replication(

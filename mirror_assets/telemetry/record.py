@@ -252,6 +252,12 @@ def record_check(table: str, check: str, *, passed: bool) -> None:
         gauges.set_check(table, check, passed=passed)
 
 
+def record_mirrored(table: str, state: str, latency: int | None) -> None:
+    """Record what the replicator reports of a table."""
+    if gauges := table_gauges():
+        gauges.set_mirrored(table, state, latency)
+
+
 def export_tables(tables: Iterable[str]) -> None:
     """Name the tables that this process mirrors, so that a table that is never polled is visible."""
     if gauges := table_gauges():

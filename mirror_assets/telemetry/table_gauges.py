@@ -67,6 +67,7 @@ class TableGauges:
         """Start without tables."""
         self._tables: dict[str, TableProgress] = {}
         self._checks: dict[tuple[str, str], bool] = {}
+        self._mirrored: dict[str, tuple[str, int | None]] = {}
         self._lock = threading.Lock()
         self.read_heartbeats: ReadHeartbeats | None = None
 
@@ -97,8 +98,21 @@ class TableGauges:
             meter.create_observable_gauge(name, [of_tables(value)], unit, text)
         passed = "0 if the check's newest result is a failure, else 1."
         meter.create_observable_gauge("mirror.check.passed", [of_checks], "", passed)
+        state = "1 for the state in which the replicator shows the table."
+        meter.create_observable_gauge("mirror.table.state", [self._states], "", state)
+        latency = "From the source's commit to the mirror's, for the last change, as Fabric reports it."
+        meter.create_observable_gauge("mirror.sync.latency", [self._latencies], "s", latency)
         beat = "The last heartbeat of a required Dagster daemon, since 1970; 0 if never."
         meter.create_observable_gauge("mirror.daemon.heartbeat.time", [of_daemons], "s", beat)
+
+    def _states(self, _options: CallbackOptions) -> Observations:
+        for table, (state, _) in dict(self._mirrored).items():
+            yield Observation(1, {"table": table, "state": state})
+
+    def _latencies(self, _options: CallbackOptions) -> Observations:
+        for table, (_, latency) in dict(self._mirrored).items():
+            if latency is not None:
+                yield Observation(latency, {"table": table})
 
     def add_tables(self, tables: Iterable[str]) -> None:
         """Add tables about which nothing is known yet, so that one that is never polled is visible."""
@@ -134,6 +148,11 @@ class TableGauges:
         """Set the newest result of a check."""
         with self._lock:
             self._checks[table, check] = passed
+
+    def set_mirrored(self, table: str, state: str, latency: int | None) -> None:
+        """Set the state in which the replicator shows the table, and the latency of its last change, if known."""
+        with self._lock:
+            self._mirrored[table] = (state, latency)
 
     def progress(self, table: str) -> TableProgress:
         """Return the newest known versions of the table."""

@@ -133,6 +133,8 @@ def _metadata(seen: Replication) -> dict[str, int | float | str]:
         metadata |= {"state": seen.table.state.value, "waiting_files": seen.table.waiting_files}
         if seen.table.applied_number is not None:
             metadata["applied_file"] = seen.table.applied_number
+        if seen.table.sync_latency_seconds is not None:
+            metadata["sync_latency_seconds"] = seen.table.sync_latency_seconds
     if seen.database is not None:
         metadata["database"] = seen.database.state.value
     if seen.stuck_seconds > 0:

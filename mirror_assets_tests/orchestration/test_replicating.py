@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
+
 import dagster as dg
 import pytest
 
@@ -12,6 +15,7 @@ from mirror_assets.landing.names import TableName
 from mirror_assets.landing.publish import publish
 from mirror_assets.landing.steps import drive
 from mirror_assets.orchestration.check_jobs import ALL_CHECKS, CHECK_OP, CHECKS, CheckTables
+from mirror_assets.orchestration.jobs import REPLICATE
 from mirror_assets_tests.landing.staging import CHECKS as PASSED
 from mirror_assets_tests.landing.staging import TABLE, position_of, stage
 from mirror_assets_tests.worlds.fabric.databases import LoopbackDatabase, reported_table
@@ -52,6 +56,38 @@ def test_a_mirror_that_has_applied_everything_passes_and_names_the_version() -> 
     found = _found()
     assert (found.passed, found.description) == (True, "Replicating; it has version 0 of the source")
     assert found.metadata["mirror_version"].value == 0
+    assert found.metadata["sync_latency_seconds"].value == 5
+
+
+def test_the_sql_endpoint_is_refreshed_once_for_all_that_fabric_has_applied(
+    database: LoopbackDatabase, fabric: LoopbackFabric, capfd: pytest.CaptureFixture[str]
+) -> None:
+    file = Path("mirror.yaml")
+    file.write_text(file.read_text().replace("fabric: {", "fabric: {refresh_sql_endpoint: true, "))
+    database.state = "Running"
+
+    def run(job: str, rows: int) -> list[Sequence[str]]:
+        """Run the job while Fabric has applied this many rows; return all refreshes."""
+        database.tables = lambda: [
+            reported_table("shop", "orders", processedRows=rows, lastSyncDateTime="2026-11-23T00:00:00Z")
+        ]
+        found = build_definitions(load_config()).resolve_job_def(job)
+        found.execute_in_process(instance=instance, raise_on_error=False)
+        return database.refreshed
+
+    with dg.instance_for_test() as instance:
+        assert run(CHECKS, 2) == [["shop.orders"]]
+        assert len(run(CHECKS, 2)) == len(run(REPLICATE, 2)) == 1, "Fabric has applied nothing since"
+        assert len(run(REPLICATE, 4)) == 2
+        fabric.faults.append(Fault("refreshMetadata", Answer.refusal(403, "InsufficientPrivileges")))
+        assert len(run(REPLICATE, 6)) == 2
+    said = "the SQL endpoint was not refreshed, and may show older rows for some minutes: Fabric refused to refresh"
+    assert said in capfd.readouterr().err
+
+
+def test_without_the_setting_no_endpoint_is_refreshed(running: LoopbackDatabase) -> None:
+    assert _found().passed
+    assert running.refreshed == []
 
 
 def test_a_database_that_was_paused_with_its_capacity_is_an_error(running: LoopbackDatabase) -> None:

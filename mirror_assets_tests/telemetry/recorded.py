@@ -62,6 +62,7 @@ def record_everything() -> None:
     gauges().set_covered("shop.orders", 3, time.time() - 30)
     record.record_check("shop.orders", "key_presence", passed=True)
     record.record_check("shop.orders", "row_order", passed=False)
+    record.record_mirrored("shop.orders", "Replicating", 5)
     record.count_failure("shop.orders", "checks_failed")
     record.count_request("onelake.example", "PUT", "201")
     record.record_applied([WORK], time.time_ns() - 10**9)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from mirror_assets.feature import Feature
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from mirror_assets.config.model import Config
     from mirror_assets.config.rules import Rule
     from mirror_assets.feature import MirrorPlace
+    from mirror_assets.landing.names import TableName
     from mirror_assets.settings import Section
 
 
@@ -30,6 +31,15 @@ class _Fabric(Feature):
         from mirror_assets.features.fabric.fabric_mirror import fabric_place
 
         return fabric_place(config)
+
+    def mirror_changed(self, config: Config, tables: Sequence[TableName], warn: Callable[[str], None]) -> None:
+        from mirror_assets.features.fabric.fabric_settings import FabricMirrorSettings
+
+        fabric = FabricMirrorSettings.of(config.mirror).fabric
+        if fabric is not None and fabric.refresh_sql_endpoint:
+            from mirror_assets.features.fabric.fabric_mirror import refresh_changed
+
+            refresh_changed(config, tables, warn)
 
     def rules(self) -> Sequence[Rule]:
         from mirror_assets.features.fabric.fabric_settings import zone_of_fabric

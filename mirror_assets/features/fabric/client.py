@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -23,9 +23,12 @@ from mirror_assets.features.fabric.database import (
     PART,
     Database,
     Definition,
+    RefreshedTable,
+    RefreshedTables,
     ReportedTable,
     TargetProperties,
     definition_payload,
+    refresh_request,
 )
 from mirror_assets.features.fabric.errors import (
     FABRIC_CLIENT_MISSING,
@@ -43,6 +46,9 @@ if TYPE_CHECKING:
 
 # Status requests are POSTs, which azure-core retries after a lost response only if they are listed.
 _REPEATABLE = frozenset({"GET", "POST"})
+_LIMIT_SECONDS = 300.0
+# Fabric ends a refresh after this time, if the request names no other.
+REFRESH_SECONDS = 900.0
 
 
 class FabricClient:
@@ -91,10 +97,40 @@ class FabricClient:
         path = f"workspaces/{self._workspace}/mirroredDatabases/{database}/getDefinition"
         # Not the client's own method, which waits indefinitely if the operation fails.
         with fabric_errors(what):
-            answer = self._sent(HttpRequest("POST", path))
-            if answer.status_code == 202:
-                answer = operation_result(answer, what, lambda operation: self._sent(HttpRequest("GET", operation)))
-            return Definition.model_validate_json(answer.text())
+            return Definition.model_validate_json(self._ended(HttpRequest("POST", path), what).text())
+
+    def update_definition(self, database: UUID, payload: str) -> None:
+        """Replace the definition, waiting for a long-running operation if Fabric starts one."""
+        what = f"update the definition of mirrored database {database}"
+        path = f"workspaces/{self._workspace}/mirroredDatabases/{database}/updateDefinition"
+        part = {"path": PART, "payload": payload, "payloadType": "InlineBase64"}
+        with fabric_errors(what):
+            self._ended(HttpRequest("POST", path, json={"definition": {"parts": [part]}}), what, has_result=False)
+
+    def sql_endpoint(self, database: UUID) -> UUID:
+        """Return the SQL analytics endpoint of the mirrored database. Raises FABRIC_UNAVAILABLE until it is created."""
+        what = f"find the SQL endpoint of mirrored database {database}"
+        with fabric_errors(what):
+            found = self._client.items.get_mirrored_database(self._workspace, str(database)).properties
+        endpoint = found.sql_endpoint_properties if found else None
+        state = str(endpoint.provisioning_status) if endpoint else "InProgress"
+        if endpoint is None or not endpoint.id or state != "Success":
+            error = FABRIC_REFUSED if state == "Failed" else FABRIC_UNAVAILABLE
+            raise error(what=what, why=f"its creation is {state}")
+        return UUID(endpoint.id)
+
+    def refresh_metadata(
+        self, endpoint: UUID, tables: Sequence[TableName] = (), limit_seconds: float = REFRESH_SECONDS
+    ) -> tuple[RefreshedTable, ...]:
+        """Bring tables of the SQL endpoint up to date with their Delta tables, and return the result of each.
+
+        No tables: all. Every name has its schema. A refresh that takes longer than the limit continues in Fabric.
+        """
+        what = f"refresh the metadata of SQL endpoint {endpoint}"
+        path = f"workspaces/{self._workspace}/sqlEndpoints/{endpoint}/refreshMetadata"
+        with fabric_errors(what):
+            answer = self._ended(HttpRequest("POST", path, json=refresh_request(tables)), what, limit_seconds)
+            return RefreshedTables.model_validate_json(answer.text()).value
 
     def start(self, database: UUID) -> None:
         """Start mirroring. Not retried if the response is lost: check the status then."""
@@ -126,6 +162,20 @@ class FabricClient:
             )
             return tuple(map(_reported_table, found))
 
+    def _ended(
+        self, request: HttpRequest, what: str, limit_seconds: float = _LIMIT_SECONDS, *, has_result: bool = True
+    ) -> HttpResponse:
+        """Return the response, or the result of the long-running operation that Fabric starts instead."""
+        answer = self._sent(request)
+        if answer.status_code != 202:
+            return answer
+
+        def get(path: str) -> HttpResponse:
+            return self._sent(HttpRequest("GET", path))
+
+        ended = operation_end(answer, what, get, limit_seconds)
+        return get(f"{operation_path(answer, what)}/result") if has_result else ended
+
     def _sent(self, request: HttpRequest) -> HttpResponse:
         answer: HttpResponse = self._client.send_request(request, retry_on_methods=_REPEATABLE)
         answer.raise_for_status()
@@ -142,6 +192,7 @@ def _reported_table(found: TableMirroringStatusResponse) -> ReportedTable:
         processed_rows=(metrics.processed_rows or 0) if metrics else 0,
         processed_bytes=(metrics.processed_bytes or 0) if metrics else 0,
         last_sync=metrics.last_sync_date_time if metrics else None,
+        sync_latency_seconds=metrics.last_sync_latency_in_seconds if metrics else None,
     )
 
 
@@ -239,7 +290,6 @@ def all_pages(ask: Callable[[str | None], ItemPaged[_Item]]) -> list[_Item]:
             raise DeserializationError("the address of its next page has no new token")
 
 
-_LIMIT_SECONDS = 300.0
 _PAUSE, _LONGEST_PAUSE = 2.0, 20.0
 _RUNNING = frozenset({"NotStarted", "Running"})
 
@@ -251,25 +301,33 @@ class _Operation(pydantic.BaseModel):
     error: FabricErrorBody | None = None
 
 
-def operation_result(accepted: HttpResponse, what: str, get: Callable[[str], HttpResponse]) -> HttpResponse:
-    """Wait for a long-running operation and return its result; `get` requests a path of the API.
+def operation_path(accepted: HttpResponse, what: str) -> str:
+    """Return the path of the long-running operation that a response names. Raises FabricRefused if it names none.
 
-    The operation is polled by its id, not at the address in Location, so that our access token goes only to the
-    configured endpoint. Raises FabricRefused when it failed, and FABRIC_UNAVAILABLE when it takes too long.
+    The address in Location is not used, so that our access token goes only to the configured endpoint.
     """
-    # Without tenacity, which would need callbacks for the pause, set by each response, and for both ends.
     try:
-        path = f"operations/{UUID(accepted.headers.get('x-ms-operation-id', ''))}"
+        return f"operations/{UUID(accepted.headers.get('x-ms-operation-id', ''))}"
     except ValueError:
         raise FABRIC_REFUSED(what=what, why="its response names no operation") from None
-    deadline, answer = time.monotonic() + _LIMIT_SECONDS, accepted
+
+
+def operation_end(
+    accepted: HttpResponse, what: str, get: Callable[[str], HttpResponse], limit_seconds: float = _LIMIT_SECONDS
+) -> HttpResponse:
+    """Wait for a long-running operation and return its last state; `get` requests a path of the API.
+
+    Raises FabricRefused when it failed, and FABRIC_UNAVAILABLE when it takes too long.
+    """
+    # Without tenacity, which would need callbacks for the pause, set by each response, and for both ends.
+    path, deadline, answer = operation_path(accepted, what), time.monotonic() + limit_seconds, accepted
     while time.monotonic() < deadline:
         requested = answer.headers.get("Retry-After", "")
         time.sleep(min(float(requested), _LONGEST_PAUSE) if requested.isdecimal() else _PAUSE)
         answer = get(path)
         operation = _Operation.model_validate_json(answer.text())
         if operation.status == "Succeeded":
-            return get(f"{path}/result")
+            return answer
         if operation.status not in _RUNNING:
             body = operation.error or FabricErrorBody()
             raise FABRIC_REFUSED(
@@ -277,4 +335,4 @@ def operation_result(accepted: HttpResponse, what: str, get: Callable[[str], Htt
                 why=f"{body.errorCode or operation.status}: {first_line(body.message)}",
                 answer=body.errorCode,
             )
-    raise FABRIC_UNAVAILABLE(what=what, why=f"the operation is still running after {_LIMIT_SECONDS:.0f} s")
+    raise FABRIC_UNAVAILABLE(what=what, why=f"the operation is still running after {limit_seconds:.0f} s")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -49,6 +50,7 @@ class ReportedTable:
     processed_rows: int
     processed_bytes: int
     last_sync: datetime | None
+    sync_latency_seconds: int | None = None
 
 
 PART = "mirroring.json"
@@ -70,10 +72,13 @@ class TargetProperties(_Document):
     enableDeltaChangeDataFeed: bool | None = None  # noqa: N815 Fabric's spelling
 
     def differences(self, wanted: TargetProperties) -> tuple[str, ...]:
-        """Return the properties whose values differ from the wanted ones, with both values."""
-        pairs = ((name, getattr(self, name), value) for name, value in wanted.model_dump(exclude_none=True).items())
+        """Return the properties that were set in `wanted` and have other values here, with both values."""
+        named = wanted.model_dump(exclude_none=True, exclude_unset=True)
+        pairs = ((name, getattr(self, name), value) for name, value in named.items())
         return tuple(
-            f"{name} is {json.dumps(own)}, not {json.dumps(value)}" for name, own, value in pairs if own != value
+            f"{name} is {json.dumps(own)}, not {json.dumps(value)}"
+            for name, own, value in pairs
+            if own != value and (own, value) != (None, False)  # what is not set is off
         )
 
 
@@ -104,15 +109,67 @@ class Definition(_Document):
     parts: tuple[_Part, ...] = Field(validation_alias=AliasPath("definition", "parts"))
 
     @property
+    def _document(self) -> bytes:
+        """The document of the mirrored database. Raises ValueError."""
+        payload = next((part.payload for part in self.parts if part.path == PART), "")
+        return base64.b64decode(payload, validate=True)
+
+    @property
     def mirroring(self) -> Mirroring | None:
         """The source and the properties of the mirrored tables; None if the definition is unreadable."""
-        for part in self.parts:
-            if part.path == PART:
-                try:
-                    return Mirroring.model_validate_json(base64.b64decode(part.payload, validate=True))
-                except ValueError:  # of base64, or pydantic's ValidationError
-                    return None
-        return None
+        try:
+            return Mirroring.model_validate_json(self._document)
+        except ValueError:  # of base64, or pydantic's ValidationError
+            return None
+
+    def payload_with(self, changes: Mapping[str, int | bool]) -> str:
+        """Return the payload of the same definition with other properties of the mirrored tables. Raises ValueError."""
+        document = json.loads(self._document)
+        document["properties"]["target"]["typeProperties"] |= changes
+        return base64.b64encode(json.dumps(document).encode()).decode()
+
+
+# More tables in one request are refused; a request without names refreshes all.
+_MOST_REFRESHED = 25
+
+
+class _RefreshError(_Document):
+    errorCode: str = ""  # noqa: N815 Fabric's spelling
+    message: str = ""
+
+
+class RefreshedTable(_Document):
+    """A table of the SQL endpoint after a refresh; `name` has the schema. Fabric may add values of `status`."""
+
+    name: str = Field(validation_alias="tableName")
+    status: str
+    last_success: datetime | None = Field(None, validation_alias="lastSuccessfulSyncDateTime")
+    error: _RefreshError | None = None
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the endpoint does not have the table as its Delta table is. `NotRun`: nothing was to be done."""
+        return self.status not in ("Success", "NotRun") or self.error is not None
+
+    @property
+    def message(self) -> str:
+        """Fabric's error; empty if it reports none."""
+        return ": ".join(text for text in (self.error.errorCode, self.error.message) if text) if self.error else ""
+
+
+class RefreshedTables(_Document):
+    """The result of refreshMetadata."""
+
+    value: tuple[RefreshedTable, ...]
+
+
+def refresh_request(tables: Sequence[TableName]) -> dict[str, list[dict[str, object]]]:
+    """Return the body of refreshMetadata for these tables, each with its schema; for all if there are many."""
+    schemas = dict[str, list[str]]()
+    for name in tables if len(tables) <= _MOST_REFRESHED else ():
+        schemas.setdefault(name.schema or DEFAULT_SCHEMA, []).append(name.table)
+    listed: list[dict[str, object]] = [{"schema": schema, "tableNames": names} for schema, names in schemas.items()]
+    return {"tables": listed} if listed else {}
 
 
 _NAME_TAKEN = frozenset({"ItemDisplayNameAlreadyInUse", "ItemDisplayNameNotAvailableYet"})
@@ -144,6 +201,22 @@ def create_database(client: FabricClient, name: str, target: TargetProperties) -
         if found is None:
             raise
         return found
+
+
+def update_database(client: FabricClient, database: UUID, wanted: TargetProperties) -> tuple[str, ...]:
+    """Set the properties that `wanted` names, and return those that Fabric reports otherwise afterwards.
+
+    All else of the definition is unchanged. Raises FABRIC_ITEM_UNFIT, and what the client raises.
+    """
+    found = client.definition(database)
+    if found.mirroring is None or found.mirroring.source != _SOURCE:
+        raise FABRIC_ITEM_UNFIT(name=str(database), item=str(database), why="is not an open mirror")
+    if not found.mirroring.target.differences(wanted):
+        return ()
+    changes = wanted.model_dump(exclude_none=True, exclude_unset=True)
+    client.update_definition(database, found.payload_with(changes))
+    now = client.definition(database).mirroring
+    return ("its definition can't be read any more",) if now is None else now.target.differences(wanted)
 
 
 def start_mirroring(client: FabricClient, database: UUID, *, replay: bool = False) -> bool:

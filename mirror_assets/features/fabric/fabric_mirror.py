@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, TypeVar, cast
@@ -13,7 +13,7 @@ from mirror_assets.config.errors import Problem
 from mirror_assets.config.model import Config
 from mirror_assets.errors import MirrorError
 from mirror_assets.feature import MirrorPlace
-from mirror_assets.features.fabric.database import ReportedTable
+from mirror_assets.features.fabric.database import RefreshedTable, ReportedTable
 from mirror_assets.features.fabric.fabric_settings import FabricConfig, FabricMirrorSettings
 from mirror_assets.lakes.azure_identity import credential_of
 from mirror_assets.landing.folders import table_names
@@ -164,6 +164,7 @@ class FabricMirror:
             waiting_files=max(0, landed - 1),  # the last one remains, processed or not
             applied_number=None,
             mirror_rows=None,
+            sync_latency_seconds=reported.sync_latency_seconds,
             uri=f"{self._tables}/{'/'.join(self._identity(name))}",
         )
 
@@ -204,6 +205,42 @@ def fabric_place(config: Config) -> MirrorPlace | None:
 def tables_beside(zone: OneLakeConfig) -> OneLakeAddress:
     """Return the folder of the mirrored tables, in the item of the landing zone."""
     return replace(zone.address, folder="Tables")
+
+
+# A step of a run of checks, which the next one must not wait for. A longer refresh continues in Fabric.
+_REFRESH_STEP_SECONDS = 60.0
+
+
+def refresh_tables(
+    config: Config, tables: Sequence[TableName], limit_seconds: float | None = None
+) -> tuple[RefreshedTable, ...]:
+    """Refresh the SQL endpoint's metadata of these tables, or of all. Raises what the client raises."""
+    (client, place), mirror = open_database(config), config.mirror_place
+    default = mirror.default_schema if mirror else DEFAULT_SCHEMA
+    named = [TableName(name.schema or default, name.table) for name in tables]
+    limit = {} if limit_seconds is None else {"limit_seconds": limit_seconds}
+    return client.refresh_metadata(client.sql_endpoint(UUID(place.item)), named, **limit)
+
+
+def refresh_changed(config: Config, tables: Sequence[TableName], warn: Callable[[str], None]) -> None:
+    """Refresh these tables; `warn` takes a line for a failure, because mirroring doesn't depend on the endpoint."""
+    try:
+        refreshed = refresh_tables(config, tables, _REFRESH_STEP_SECONDS)
+    except MirrorError as error:
+        warn(f"the SQL endpoint was not refreshed, and may show older rows for some minutes: {error}")
+        return
+    for table in refreshed:
+        if table.has_failed:
+            warn(f"the SQL endpoint was not refreshed for {table.name}: {table.message or table.status}")
+
+
+def open_database(config: Config) -> tuple[FabricClient, OneLakeAddress]:
+    """Return the client of the mirrored database, and the folder of its tables. Raises MISTAKES without one."""
+    fabric, zone = FabricMirrorSettings.of(config.mirror).fabric, config.landing_zone.onelake
+    if fabric is None or zone is None:
+        raise config.invalid((Problem("mirror.fabric", "this setting is missing: the local stand-in mirrors"),))
+    tables = tables_beside(zone)
+    return open_fabric(fabric, zone, UUID(tables.workspace)), tables
 
 
 @cache

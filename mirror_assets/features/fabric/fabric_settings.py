@@ -34,6 +34,9 @@ class FabricConfig(Section):
         default=PUBLIC_ENDPOINT, description="Address of Fabric's REST API."
     )
     default_schema: SchemaName = Field(default=DEFAULT_SCHEMA, description="Schema of tables without one.")
+    refresh_sql_endpoint: bool = Field(
+        default=False, description="Refresh the SQL endpoint's metadata of tables that Fabric has changed."
+    )
 
 
 class FabricMirrorSettings(Section):

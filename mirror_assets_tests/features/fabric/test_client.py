@@ -13,10 +13,11 @@ from uuid import UUID, uuid4
 import pytest
 from azure.core.credentials import AccessToken
 
-from mirror_assets.errors import ErrorCode, RetryError, SettingError
+from mirror_assets.errors import ErrorCode, ErrorRow, RetryError, SettingError
 from mirror_assets.features.fabric.client import FabricClient
 from mirror_assets.features.fabric.database import Database, TargetProperties, definition_payload
 from mirror_assets.features.fabric.errors import FABRIC_REFUSED, FABRIC_UNAVAILABLE, FabricCode, FabricRefused
+from mirror_assets.landing.names import TableName
 from mirror_assets.monitoring import DatabaseState, DatabaseStatus
 from mirror_assets_tests.errors import Expected, raises, raises_row
 from mirror_assets_tests.features.fabric.conftest import client_of
@@ -29,7 +30,10 @@ PLAIN = TargetProperties()
 
 
 def added(fabric: LoopbackFabric, database: LoopbackDatabase | None = None) -> UUID:
-    return UUID(fabric.interface.add(database or LoopbackDatabase("sales")).id)
+    """Its item; its SQL endpoint has the same GUID here, so that one call has all it needs."""
+    item = fabric.interface.add(database or LoopbackDatabase("sales"))
+    item.endpoint = {"id": item.id, "provisioningStatus": "Success"}
+    return UUID(item.id)
 
 
 def requested(fabric: LoopbackFabric) -> list[str]:
@@ -101,6 +105,79 @@ def test_an_accepted_request_without_an_operation_is_refused(client: FabricClien
         client.definition(database)
 
 
+def names(*texts: str) -> list[TableName]:
+    return [TableName.parse(text) for text in texts]
+
+
+@pytest.mark.parametrize("slow", [0, 1, 3])
+def test_a_refresh_of_the_sql_endpoint_is_followed_to_its_end(
+    client: FabricClient, fabric: LoopbackFabric, slow: int
+) -> None:
+    tables = (reported_table("shop", "orders"), reported_table("shop", "lines"), reported_table(None, "plain"))
+    database = LoopbackDatabase("sales", tables=lambda: tables, refusals={"shop.lines": "DeltaTableCorrupt"})
+    endpoint = client.sql_endpoint(added(fabric, database))
+    fabric.log.clear()
+    fabric.interface.slow = slow
+    orders, gone = client.refresh_metadata(endpoint, names("shop.orders", "shop.gone"))
+    assert (orders.name, orders.status, orders.has_failed, orders.message) == ("shop.orders", "Success", False, "")
+    assert orders.last_success == datetime(2026, 11, 21, 5, 7, 11, tzinfo=timezone.utc)
+    assert gone.has_failed
+    assert gone.message == "DeltaTableNotFound: The table was not synchronized."
+    assert len(fabric.log) == 1 + slow + (slow > 0)
+    assert json.loads(fabric.log[0].body) == {"tables": [{"schema": "shop", "tableNames": ["orders", "gone"]}]}
+    every = client.refresh_metadata(endpoint)
+    assert {one.name: one.has_failed for one in every} == {
+        "shop.orders": False,
+        "shop.lines": True,
+        "dbo.plain": False,
+    }
+
+
+def test_more_tables_than_a_request_takes_are_all_refreshed(client: FabricClient, fabric: LoopbackFabric) -> None:
+    tables = [reported_table("shop", f"t{number}") for number in range(26)]
+    database = LoopbackDatabase("sales", tables=lambda: tables)
+    found = client.refresh_metadata(added(fabric, database), names(*(f"shop.t{number}" for number in range(26))))
+    assert len(found) == 26
+    assert json.loads(fabric.log[-1].body) == {}
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "error"),
+    [
+        ({}, FABRIC_UNAVAILABLE),
+        ({"provisioningStatus": "InProgress"}, FABRIC_UNAVAILABLE),
+        ({"provisioningStatus": "Failed", "id": str(uuid4())}, FABRIC_REFUSED),
+    ],
+)
+def test_an_endpoint_that_is_not_there_yet(
+    client: FabricClient, fabric: LoopbackFabric, endpoint: dict[str, str], error: ErrorRow
+) -> None:
+    database = LoopbackDatabase("sales")
+    item = added(fabric, database)
+    database.endpoint = endpoint
+    with raises_row(error, match="its creation is"):
+        client.sql_endpoint(item)
+
+
+@pytest.mark.parametrize(("slow", "outcome"), [(0, "Succeeded"), (2, "Succeeded"), (2, "Failed")])
+def test_a_definition_is_replaced_at_once_or_later(
+    client: FabricClient, fabric: LoopbackFabric, slow: int, outcome: str
+) -> None:
+    """An operation without a result has nothing at `/result`, and it is not requested."""
+    database = added(fabric)
+    fabric.interface.slow = slow
+    fabric.interface.outcome = {"status": outcome, "error": {"errorCode": "Bad", "message": "no"}}
+    wanted = TargetProperties(retentionInDays=3)
+    if outcome == "Failed":
+        with raises_row(FABRIC_REFUSED, match="update the definition of .*: Bad: no"):
+            client.update_definition(database, definition_payload(wanted))
+        return
+    client.update_definition(database, definition_payload(wanted))
+    assert len(fabric.log) == 1 + slow
+    fabric.interface.slow = 0
+    assert properties(client, database) == wanted
+
+
 def test_a_status_with_an_error_and_one_that_fabric_has_added(client: FabricClient, fabric: LoopbackFabric) -> None:
     database = LoopbackDatabase("sales", state="Paused", error={"errorCode": "X", "message": "capacity.\nmore"})
     assert client.status(added(fabric, database)) == DatabaseStatus(DatabaseState.PAUSED, "capacity")
@@ -119,7 +196,7 @@ def test_tables_have_every_value_that_fabric_reports(client: FabricClient, fabri
     )
     orders, plain, bare = client.tables(added(fabric, LoopbackDatabase("sales", tables=lambda: tables)))
     assert (str(orders.name), orders.state) == ("shop.orders", "Replicating")
-    assert (orders.processed_rows, orders.processed_bytes) == (7, 9)
+    assert (orders.processed_rows, orders.processed_bytes, orders.sync_latency_seconds) == (7, 9, 5)
     assert orders.last_sync == datetime(2026, 11, 21, 5, 7, 11, 66336, tzinfo=timezone.utc)
     assert (str(plain.name), plain.state, plain.error_code, plain.message) == (
         "plain",
@@ -169,6 +246,8 @@ def test_a_database_without_tables(client: FabricClient, fabric: LoopbackFabric)
 CALLS: dict[str, Callable[[FabricClient, UUID], object]] = {
     "getMirroringStatus": lambda client, database: client.status(database),
     "getDefinition": lambda client, database: client.definition(database),
+    "updateDefinition": lambda client, database: client.update_definition(database, definition_payload(PLAIN)),
+    "refreshMetadata": lambda client, database: client.refresh_metadata(database),
     "startMirroring": lambda client, database: client.start(database),
     "create": lambda client, _: client.create("other", PLAIN),
 }
@@ -176,7 +255,8 @@ DENIED: Expected = (SettingError, FabricCode.FABRIC_REFUSED)
 MISSING: Expected = (SettingError, FabricCode.FABRIC_REFUSED)
 REFUSED: Expected = (FabricRefused, FabricCode.FABRIC_REFUSED)
 UNAVAILABLE: Expected = (RetryError, FabricCode.FABRIC_UNAVAILABLE)
-QUESTIONS, CHANGES = ("getMirroringStatus", "getDefinition"), ("startMirroring", "create")
+QUESTIONS = ("getMirroringStatus", "getDefinition", "updateDefinition", "refreshMetadata")
+CHANGES = ("startMirroring", "create")
 
 
 @pytest.mark.parametrize(
@@ -245,6 +325,8 @@ def test_a_change_whose_answer_is_lost_is_left_to_the_caller(
         ("getTablesMirroringStatus", {"data": 7}),
         ("getDefinition", {"definition": {"parts": "none"}}),
         ("getDefinition", {}),
+        ("refreshMetadata", {"value": [{"status": "Success"}]}),
+        ("refreshMetadata", {}),
         ("create", {"displayName": "no id"}),
     ],
 )
@@ -256,6 +338,7 @@ def test_an_answer_that_cannot_be_read_is_refused(
         "list": client.databases,
         "create": lambda: client.create("sales", PLAIN),
         "getDefinition": lambda: client.definition(database),
+        "refreshMetadata": lambda: client.refresh_metadata(database),
         "getTablesMirroringStatus": lambda: client.tables(database),
     }
     fabric.faults.append(Fault(operation, Answer(201 if operation == "create" else 200, document)))

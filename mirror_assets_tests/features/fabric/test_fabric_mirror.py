@@ -62,6 +62,7 @@ def test_a_table_with_its_folder(client: FabricClient, fabric: LoopbackFabric) -
         waiting_files=2,
         applied_number=None,
         mirror_rows=None,
+        sync_latency_seconds=5,
         uri=f"{URI}/shop/orders",
     )
     assert found.location == f"{URI}/shop/orders"

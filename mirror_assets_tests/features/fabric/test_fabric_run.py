@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import time
 from pathlib import Path
@@ -18,7 +19,7 @@ from mirror_assets.features.fabric.database import Definition, TargetProperties
 from mirror_assets.landing.format import Column
 from mirror_assets_tests.cli import test_help
 from mirror_assets_tests.landing.staging import cover
-from mirror_assets_tests.worlds.fabric.databases import LoopbackDatabase, reported_table
+from mirror_assets_tests.worlds.fabric.databases import OPEN_MIRROR, LoopbackDatabase, definition, reported_table
 from mirror_assets_tests.worlds.fabric.interface import Answer
 from mirror_assets_tests.worlds.fabric.loopback import Fault, LoopbackFabric
 
@@ -70,7 +71,54 @@ def test_create_sets_the_properties_of_the_mirrored_tables(
     assert made.mirroring is not None
     assert made.mirroring.target == wanted
     assert main([*create, "7"]) == 0
-    assert "warning: retentionInDays is 1, not 7; change it" in capsys.readouterr().err
+    assert (
+        "warning: retentionInDays is 1, not 7; change it with `mirror-assets fabric update`" in capsys.readouterr().err
+    )
+
+
+def test_update_changes_what_it_is_given_and_nothing_else(
+    database: LoopbackDatabase, fabric: LoopbackFabric, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = {"defaultSchema": "dbo", "format": "Delta", "compactionFrequency": 0}
+    database.definition = definition({**OPEN_MIRROR, "target": {"type": "x", "typeProperties": target}})
+
+    def properties() -> object:
+        (part,) = cast("list[dict[str, str]]", database.definition["parts"])
+        return json.loads(base64.b64decode(part["payload"]))["properties"]["target"]["typeProperties"]
+
+    assert main(["fabric", "update", "--change-data-feed", "--retention-days", "30"]) == 0
+    assert "has these settings" in capsys.readouterr().err
+    assert properties() == {**target, "enableDeltaChangeDataFeed": True, "retentionInDays": 30}
+    assert main(["fabric", "update", "--no-change-data-feed", "--json"]) == 0
+    assert printed_line(capsys)["differences"] == []
+    assert properties() == {**target, "enableDeltaChangeDataFeed": False, "retentionInDays": 30}
+    sent = [request.operation for request in fabric.log]
+    assert sent == ["getDefinition", "updateDefinition", "getDefinition"] * 2
+    assert main(["fabric", "update", "--no-change-data-feed"]) == 0, "nothing to change"
+    assert len(fabric.log) == len(sent) + 1
+    fabric.faults.append(Fault("updateDefinition", Answer(200)))
+    assert main(["fabric", "update", "--retention-days", "2"]) == 1
+    assert "accepted the definition, and retentionInDays is 30, not 2" in capsys.readouterr().err
+
+
+def test_update_needs_something_to_change(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["fabric", "update"])
+    assert ended.value.code == 2
+    assert "Give --retention-days, --change-data-feed or --no-change-data-feed" in capsys.readouterr().err
+
+
+def test_refresh_shows_the_result_of_each_table(database: LoopbackDatabase, capsys: pytest.CaptureFixture[str]) -> None:
+    tables = [reported_table("shop", "orders"), reported_table("shop", "bad")]
+    database.tables, database.refusals = lambda: tables, {"shop.bad": "DeltaTableCorrupt"}
+    assert main(["fabric", "refresh", "shop.orders"]) == 0
+    assert "2026-11-21 05:07:11 UTC" in capsys.readouterr().out
+    assert main(["fabric", "refresh", "--json"]) == 1
+    lines = cast("list[dict[str, str]]", json.loads(capsys.readouterr().out))
+    assert [(line["table"], line["result"]) for line in lines] == [("shop.orders", "Success"), ("shop.bad", "Failure")]
+    assert lines[1]["message"] == "DeltaTableCorrupt: The table was not synchronized."
+    assert main(["fabric", "refresh", "shop.unknown"]) == 2
+    assert database.refreshed == [["shop.orders"], ["shop.orders", "shop.bad"]]
 
 
 def test_start_is_refused_while_initializing_and_fine_when_it_runs(
@@ -102,7 +150,7 @@ def test_status_shows_the_states_of_tables(database: LoopbackDatabase, capsys: p
     database.tables = lambda: tables
     assert main(["fabric", "status"]) == 0
     shown = capsys.readouterr().out
-    for text in ("is Running", "shop.orders", "Replicating", "gone", "12", "2026-11-21 05:07:11 UTC"):
+    for text in ("is Running", "shop.orders", "Replicating", "gone", "12", "latency (s)", "2026-11-21 05:07:11 UTC"):
         assert text in shown
     tables.append(reported_table("shop", "bad", "Failed", error={"errorCode": "X", "message": "type changed"}))
     assert main(["fabric", "status", "--json"]) == 1
@@ -165,6 +213,7 @@ def test_status_shows_an_unknown_state_where_fabric_refuses(
     assert main(["status", "--json"]) == 0
     line = printed_line(capsys)
     assert (line["state"], line["applied_files"], line["source_version"]) == ("Snapshotting", None, 0)
+    assert line["sync_latency_seconds"] == 5
     fabric.faults.append(Fault("getTablesMirroringStatus", Answer.refusal(403, "InsufficientPrivileges")))
     assert main(["status", "--json"]) == 2
     shown = capsys.readouterr()

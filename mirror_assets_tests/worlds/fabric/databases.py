@@ -27,6 +27,7 @@ def definition(properties: Json) -> Json:
 class LoopbackDatabase:
     """One mirrored database. `coming` are the states that it takes next, one with each question for its status.
 
+    `refreshed` has the tables of each refresh of the SQL endpoint; those of `refusals` fail, each with this error.
     `replay` is called when it starts after it was stopped: Fabric then reads the landing zone from the first file on.
     """
 
@@ -37,6 +38,9 @@ class LoopbackDatabase:
     error: Json | None = None
     tables: Callable[[], Sequence[Json]] = tuple
     starts: int = 0
+    endpoint: Json = field(default_factory=lambda: {"id": str(uuid.uuid4()), "provisioningStatus": "Success"})
+    refusals: dict[str, str] = field(default_factory=dict)
+    refreshed: list[Sequence[str]] = field(default_factory=list)
     replay: Callable[[], object] = bool
     id: str = field(default_factory=lambda: str(uuid.uuid4()))
 
@@ -45,6 +49,18 @@ class LoopbackDatabase:
         if self.coming:
             self.state = self.coming.pop(0)
         return answer
+
+    def refresh(self, requested: Sequence[str]) -> Json:
+        """Synchronize these tables of the endpoint, or all, and report each as Microsoft's client reads it."""
+        known = [f"{one.get('sourceSchemaName', 'dbo')}.{one['sourceTableName']}" for one in self.tables()]
+        self.refreshed.append(list(requested) or known)
+        return {"value": [self._synchronized(name, is_known=name in known) for name in self.refreshed[-1]]}
+
+    def _synchronized(self, name: str, *, is_known: bool) -> Json:
+        code = self.refusals.get(name, "" if is_known else "DeltaTableNotFound")
+        error = {"error": {"errorCode": code, "message": "The table was not synchronized."}} if code else {}
+        times = dict.fromkeys(("startDateTime", "endDateTime", "lastSuccessfulSyncDateTime"), "2026-11-21T05:07:11Z")
+        return {"tableName": name, "status": "Failure" if code else "Success", **times, **error}
 
     def stop(self) -> None:
         self.state, self.coming = "Stopping", ["Stopped"]

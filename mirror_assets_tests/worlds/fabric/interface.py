@@ -54,7 +54,7 @@ class Interface:
         self.outcome: Json = {"status": "Succeeded"}
         self.next_page_at = base
         self._base = base
-        self._operations: dict[str, tuple[list[Json], Json]] = {}
+        self._operations: dict[str, tuple[list[Json], Json | None]] = {}
 
     def add(self, database: LoopbackDatabase) -> LoopbackDatabase:
         self.databases.append(database)
@@ -64,6 +64,8 @@ class Interface:
         steps = request.path.strip("/").split("/")
         if steps[:2] == ["v1", "operations"]:
             return self._operation(steps[2], wants_result=steps[3:] == ["result"])
+        if steps[:4] == ["v1", "workspaces", self.workspace, "sqlEndpoints"] and steps[5:] == ["refreshMetadata"]:
+            return self._refresh(request, steps[4])
         if steps[:3] != ["v1", "workspaces", self.workspace] or steps[3:4] != ["mirroredDatabases"]:
             return Answer.refusal(404, "WorkspaceNotFound", "The requested workspace was not found.")
         if len(steps) == 4:
@@ -74,8 +76,11 @@ class Interface:
         return self._on_item(request, found, "/".join(steps[5:]))
 
     def _on_item(self, request: Request, database: LoopbackDatabase, action: str) -> Answer:
+        if not action and request.method == "GET":
+            return Answer(200, self._item(database))
         actions: Mapping[str, Callable[[], Answer]] = {
-            "getDefinition": lambda: self._definition(database),
+            "getDefinition": lambda: self._maybe_later({"definition": database.definition}),
+            "updateDefinition": lambda: self._update(request, database),
             "startMirroring": lambda: _started(database),
             "stopMirroring": lambda: _stopped(database),
             "getMirroringStatus": lambda: Answer(200, database.status_answer()),
@@ -101,7 +106,8 @@ class Interface:
 
     def _item(self, database: LoopbackDatabase) -> Json:
         names = {"id": database.id, "displayName": database.name, "type": "MirroredDatabase"}
-        return {**names, "workspaceId": self.workspace, "properties": {"defaultSchema": "dbo"}}
+        properties = {"defaultSchema": "dbo", "sqlEndpointProperties": database.endpoint}
+        return {**names, "workspaceId": self.workspace, "properties": properties}
 
     def _page(self, request: Request, name: str, found: Sequence[Json]) -> Answer:
         """One page; its token has characters that an address has to hide."""
@@ -114,8 +120,26 @@ class Interface:
             document["continuationUri"] = f"{self.next_page_at}{request.path}?continuationToken={quote(token, safe='')}"
         return Answer(200, document)
 
-    def _definition(self, database: LoopbackDatabase) -> Answer:
-        document: Json = {"definition": database.definition}
+    def _update(self, request: Request, database: LoopbackDatabase) -> Answer:
+        requested = json.loads(request.body)
+        if not requested.get("definition", {}).get("parts"):
+            return Answer.refusal(400, "InvalidInput", "The definition is required.")
+        database.definition = requested["definition"]
+        return self._maybe_later(None)
+
+    def _refresh(self, request: Request, endpoint: str) -> Answer:
+        """As Microsoft's client documents it: at most 25 tables in a request; none: all."""
+        found = next((database for database in self.databases if database.endpoint.get("id") == endpoint), None)
+        if found is None:
+            return Answer.refusal(404, "ItemNotFound", "The requested item was not found.")
+        scopes = json.loads(request.body or b"{}").get("tables", [])
+        requested = [f"{scope['schema']}.{name}" for scope in scopes for name in scope["tableNames"]]
+        if len(requested) > 25:
+            return Answer.refusal(400, "InvalidInput", "At most 25 tables.")
+        return self._maybe_later(found.refresh(requested))
+
+    def _maybe_later(self, document: Json | None) -> Answer:
+        """The document at once, or as the result of a long-running operation."""
         if not self.slow:
             return Answer(200, document)
         operation = str(uuid.uuid4())
@@ -127,6 +151,8 @@ class Interface:
     def _operation(self, operation: str, *, wants_result: bool) -> Answer:
         waits, result = self._operations[operation]
         if wants_result:
+            if result is None:
+                return Answer.refusal(400, "OperationHasNoResult", "The operation has no result.")
             return Answer(200, result)
         return Answer(200, waits.pop(0) if len(waits) > 1 else waits[0], {"Retry-After": "0"})
 

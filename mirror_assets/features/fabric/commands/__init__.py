@@ -7,11 +7,14 @@ from uuid import UUID
 
 import click
 
-from mirror_assets.cli.options import PATH, Exit, configured, duration, examples
+from mirror_assets.cli.options import PATH, Exit, configured, duration, examples, table_names
+
+_RETENTION = "How many days Fabric retains old files of the mirrored tables."
+_FEED = "Change data feeds on the mirrored tables, for which Fabric bills."
 
 
 def _exercise(name: str) -> str:
-    from mirror_assets.features.fabric.accept.acceptance import EXERCISES
+    from mirror_assets.features.fabric.accept.exercises import EXERCISES
 
     known = [one.name for one in EXERCISES]
     if name not in known:
@@ -21,7 +24,7 @@ def _exercise(name: str) -> str:
 
 @click.group(epilog=examples("fabric create sales --workspace GUID", "fabric start", "fabric status --json"))
 def fabric() -> None:
-    """Create, start, show and test the mirrored database in Fabric.
+    """Create, change, start, show, refresh and test the mirrored database in Fabric.
 
     No command stops it, on purpose: an open mirror that is stopped and started again replays all files from the first
     landing file. Only `accept` does, in a database without other tables.
@@ -34,9 +37,9 @@ def fabric() -> None:
 @click.option(
     "--retention-days",
     type=click.IntRange(1, 30),
-    help="How many days Fabric retains old files of the mirrored tables.  [default: Fabric's]",
+    help=f"{_RETENTION}  [default: Fabric's]",
 )
-@click.option("--change-data-feed", is_flag=True, help="Enable change data feeds on the mirrored tables; Fabric bills.")
+@click.option("--change-data-feed", is_flag=True, help=_FEED)
 @configured
 def create(
     config: Path | None,
@@ -57,6 +60,19 @@ def create(
     return fabric_run.create(
         config, name, workspace, retention_days, change_data_feed=change_data_feed, as_json=as_json
     )
+
+
+@fabric.command(epilog=examples("fabric update --retention-days 7", "fabric update --no-change-data-feed"))
+@click.option("--retention-days", type=click.IntRange(1, 30), help=_RETENTION)
+@click.option("--change-data-feed/--no-change-data-feed", default=None, help=_FEED)
+@configured
+def update(config: Path | None, retention_days: int | None, *, change_data_feed: bool | None, as_json: bool) -> Exit:
+    """Change settings of the mirrored database that mirror.yaml names; all else of its definition is unchanged."""
+    if retention_days is None and change_data_feed is None:
+        raise click.UsageError("Give --retention-days, --change-data-feed or --no-change-data-feed.")
+    from mirror_assets.features.fabric.commands import fabric_run
+
+    return fabric_run.update(config, retention_days, change_data_feed=change_data_feed, as_json=as_json)
 
 
 @fabric.command(epilog=examples("fabric start"))
@@ -82,6 +98,19 @@ def fabric_status(config: Path | None, *, as_json: bool) -> Exit:
     from mirror_assets.features.fabric.commands import fabric_run
 
     return fabric_run.status(config, as_json=as_json)
+
+
+@fabric.command(epilog=examples("fabric refresh", "fabric refresh sales.orders --json"))
+@click.argument("names", nargs=-1, metavar="[TABLES]...", shell_complete=table_names)
+@configured
+def refresh(config: Path | None, names: tuple[str, ...], *, as_json: bool) -> Exit:
+    """Bring the SQL endpoint up to date with the mirrored tables.
+
+    Without TABLES, all tables of the endpoint. Exit 1 if one could not be refreshed.
+    """
+    from mirror_assets.features.fabric.commands import fabric_run
+
+    return fabric_run.refresh(config, names, as_json=as_json)
 
 
 @fabric.command(epilog=examples("fabric accept --list", "fabric accept --report reports", "fabric accept --only gap"))

@@ -6,7 +6,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 import pydantic
@@ -14,20 +13,15 @@ import pydantic
 from mirror_assets.cli.options import Exit
 from mirror_assets.cli.output import note, show, show_json
 from mirror_assets.composition import compose
-from mirror_assets.config.errors import Problem
 from mirror_assets.config.load import load_config, load_section
-from mirror_assets.config.model import Config
 from mirror_assets.errors import NEXT
-from mirror_assets.features.fabric.database import TargetProperties, create_database, start_mirroring
-from mirror_assets.features.fabric.fabric_mirror import open_fabric, tables_beside
-from mirror_assets.features.fabric.fabric_settings import FabricConfig, FabricMirrorSettings
+from mirror_assets.features.fabric.database import TargetProperties, create_database, start_mirroring, update_database
+from mirror_assets.features.fabric.fabric_mirror import open_database, open_fabric, refresh_tables
+from mirror_assets.features.fabric.fabric_settings import FabricConfig
 from mirror_assets.monitoring import DatabaseState, MonitoredTable, TableState
 from mirror_assets.pipeline.project import Project
 from mirror_assets.pipeline.table_health import check_replication
 from mirror_assets.zones.onelake.onelake_zone import OneLakeAddress, OneLakeIdentity
-
-if TYPE_CHECKING:
-    from mirror_assets.features.fabric.client import FabricClient
 
 
 class _IdentityAlone(OneLakeIdentity):
@@ -44,6 +38,17 @@ class CreatedLine:
     workspace: str
     item: str
     was_there: bool
+
+
+@dataclass(frozen=True)
+class UpdatedLine:
+    """The settings that `fabric update` was given, and those that Fabric reports otherwise."""
+
+    workspace: str
+    item: str
+    retention_days: int | None
+    change_data_feed: bool | None
+    differences: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -93,7 +98,7 @@ def create(
     rows = [(line.name, line.item, "was there already" if line.was_there else "created")]
     show("Mirrored database", ("name", "item", "result"), rows, [line], as_json=as_json)
     for difference in made.differences:
-        note(f"warning: {difference}; change it on the database's page in the portal")
+        note(f"warning: {difference}; change it with `mirror-assets fabric update`")
     if not as_json:
         zone = OneLakeAddress(line.workspace, line.item)
         note(f"Next: in mirror.yaml, set landing_zone.onelake.url to {zone.url}, and mirror.fabric, at least to {{}};")
@@ -101,10 +106,26 @@ def create(
     return Exit.FINE
 
 
+def update(path: Path | None, retention_days: int | None, *, change_data_feed: bool | None, as_json: bool) -> Exit:
+    """Change the definition of the mirrored database; fails if Fabric reports other values afterwards."""
+    client, tables = open_database(load_config(path))
+    given = {"retentionInDays": retention_days, "enableDeltaChangeDataFeed": change_data_feed}
+    wanted = TargetProperties.model_validate({name: value for name, value in given.items() if value is not None})
+    differences = update_database(client, UUID(tables.item), wanted)
+    line = UpdatedLine(tables.workspace, tables.item, retention_days, change_data_feed, differences)
+    if as_json:
+        show_json([line])
+    for difference in differences:
+        note(f"error: Fabric has accepted the definition, and {difference}")
+    if not differences and not as_json:
+        note(f"mirrored database {tables.item} has these settings")
+    return Exit.FAILED if differences else Exit.FINE
+
+
 def start(path: Path | None, *, replay: bool, as_json: bool) -> Exit:
     """Start mirroring, unless it is running; fails if it is running and a table is not replicated."""
     config = load_config(path)
-    client, tables = _database(config)
+    client, tables = open_database(config)
     item = UUID(tables.item)
     started = start_mirroring(client, item, replay=replay)
     found = client.status(item)
@@ -120,7 +141,7 @@ def start(path: Path | None, *, replay: bool, as_json: bool) -> Exit:
 def status(path: Path | None, *, as_json: bool) -> Exit:
     """Show the mirrored database and its tables; fails if a table has failed or is not replicated."""
     config = load_config(path)
-    client, place = _database(config)
+    client, place = open_database(config)
     found = client.status(UUID(place.item))
     project = compose(config)
     tables, problems = tuple(project.mirror().status()), _problems(project)
@@ -133,16 +154,42 @@ def status(path: Path | None, *, as_json: bool) -> Exit:
             x.waiting_files,
             x.processed_rows,
             f"{x.last_sync:%Y-%m-%d %H:%M:%S %Z}" if x.last_sync else None,
+            x.sync_latency_seconds,
             x.message,
         )
         for x in tables
     ]
-    columns = ("table", "state", "folder", "files waiting", "operations", "last sync", "message")
+    columns = ("table", "state", "folder", "files waiting", "operations", "last sync", "latency (s)", "message")
     message = f": {line.message}" if line.message else ""
     title = f"Mirrored database {line.item} is {line.state.value}{message}"
     show(title, columns, rows, [line], as_json=as_json)
     code = _note_problems(problems)
     return Exit.FAILED if any(table.state is TableState.FAILED for table in tables) else code
+
+
+@dataclass(frozen=True)
+class RefreshedLine:
+    """A table of the SQL endpoint after `fabric refresh`."""
+
+    table: str
+    result: str
+    last_success: str | None
+    message: str
+
+
+def refresh(path: Path | None, names: Sequence[str], *, as_json: bool) -> Exit:
+    """Refresh the SQL endpoint's metadata of these tables, or of all; fails if a table could not be refreshed."""
+    config = load_config(path)
+    refreshed = refresh_tables(config, [table.name for table in config.chosen(names)] if names else ())
+    lines = [
+        RefreshedLine(
+            one.name, one.status, f"{one.last_success:%Y-%m-%d %H:%M:%S %Z}" if one.last_success else None, one.message
+        )
+        for one in refreshed
+    ]
+    rows = [(line.table, line.result, line.last_success, line.message) for line in lines]
+    show("Tables of the SQL endpoint", ("table", "result", "last success", "message"), rows, lines, as_json=as_json)
+    return Exit.FAILED if any(one.has_failed for one in refreshed) else Exit.FINE
 
 
 def _problems(project: Project) -> tuple[ReplicationProblem, ...]:
@@ -166,12 +213,3 @@ def _note_problems(problems: Sequence[ReplicationProblem]) -> Exit:
         step = f".{NEXT}{first.next_step}" if first.next_step else ""
         note(f"{'error' if is_error else 'warning'}: {first.table}{more}: {first.message.removesuffix('.')}{step}")
     return Exit.FAILED if any(problem.is_error for problem in problems) else Exit.FINE
-
-
-def _database(config: Config) -> tuple[FabricClient, OneLakeAddress]:
-    """Return the client of the mirrored database, and the folder of its tables. Raises MISTAKES without one."""
-    fabric, zone = FabricMirrorSettings.of(config.mirror).fabric, config.landing_zone.onelake
-    if fabric is None or zone is None:
-        raise config.invalid((Problem("mirror.fabric", "this setting is missing: the local stand-in mirrors"),))
-    tables = tables_beside(zone)
-    return open_fabric(fabric, zone, UUID(tables.workspace)), tables
