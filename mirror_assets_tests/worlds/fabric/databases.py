@@ -87,12 +87,12 @@ def replicating(replicator: LocalReplicator) -> Callable[[], list[Json]]:
     """The tables of a service that replicates: it runs an iteration per request, and reports what Fabric reports."""
 
     def tables() -> list[Json]:
-        return [_reported(status) for status in replicator.poll()]
+        return [reported_status(status) for status in replicator.poll()]
 
     return tables
 
 
-def _reported(status: TableStatus) -> Json:
+def reported_status(status: TableStatus) -> Json:
     synced = {"lastSyncDateTime": status.last_sync.isoformat()} if status.last_sync else {}
     failed = {"errorCode": status.error_code, "message": status.message}
     return reported_table(

@@ -2,100 +2,106 @@
 
 from __future__ import annotations
 
+import secrets
 import signal
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
+from enum import Enum
 from types import FrameType
 
 from mirror_assets.errors import MirrorError
-from mirror_assets.features.fabric.accept.bench import Bench, Interrupted, Patience, Service
-from mirror_assets.features.fabric.accept.exercise import Answer, Differs, Exercise, NotRun, Verdict
-from mirror_assets.features.fabric.accept.row_exercises import ROW_EXERCISES
-from mirror_assets.features.fabric.accept.scratch import remove, run_prefix
-from mirror_assets.features.fabric.accept.service_exercises import SERVICE_EXERCISES
+from mirror_assets.features.fabric.accept.bench import Bench, Differs, NotRun, Patience, Service
+from mirror_assets.features.fabric.accept.exercises import Exercise
+from mirror_assets.features.fabric.accept.scratch import PREFIX, remove
 
-EXERCISES: tuple[Exercise, ...] = (*ROW_EXERCISES, *SERVICE_EXERCISES)
-_SIDE_BY_SIDE = 12
+
+class Verdict(str, Enum):
+    """The result of an exercise; UNKNOWN if it could not be observed, for example after an error of a request."""
+
+    AS_EXPECTED = "as expected"
+    DIFFERS = "differs"
+    UNKNOWN = "unknown"
+    NOT_RUN = "not run"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What an exercise has seen, and what follows. `steps` are seconds, `statements` SQL for the SQL endpoint."""
+
+    name: str
+    expected: str
+    seen: str
+    verdict: Verdict
+    seconds: float
+    follows: str
+    steps: dict[str, float]
+    statements: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Acceptance:
-    """A run of exercises; `report` takes each answer when it is known. With `keep`, scratch tables are kept."""
+    """A run of exercises; `report` takes each answer when it is known. With `keep`, scratch tables remain."""
 
     service: Service
     patience: Patience
     report: Callable[[Answer], None]
     keep: bool = False
-    side_by_side: int = _SIDE_BY_SIDE
+    side_by_side: int = 24
 
     def run(self, exercises: Sequence[Exercise]) -> tuple[Answer, ...]:
-        """Run the exercises and return their answers, in the same order.
+        """Run the exercises and return the answers of those that have begun, in the same order.
 
-        After Ctrl-C or SIGTERM, the exercises that are running end at their next wait and remove their tables; those
-        that have not ended are answered as not run.
+        After Ctrl-C or SIGTERM, the exercises end at their next wait, and remove their tables.
         """
-        prefix, answers = run_prefix(), dict[str, Answer]()
-        alone = [exercise for exercise in exercises if exercise.is_alone]
-        groups = [[one for one in exercises if not one.is_alone], *([one] for one in alone)]
+        prefix, answers = f"{PREFIX}{secrets.token_hex(3)}_", dict[str, Answer]()
+        groups = [[one for one in exercises if not one.is_alone], *([one] for one in exercises if one.is_alone)]
         with _sigterm_as_interrupt(), ThreadPoolExecutor(self.side_by_side) as pool:
-            try:
-                for group in groups:
-                    asked = [pool.submit(self._answer, exercise, prefix) for exercise in group]
-                    for answer in _in_order_of_ends(asked):
-                        answers[answer.name] = answer
-                        self.report(answer)
-            except KeyboardInterrupt:
-                self.patience.stopped.set()
-                pool.shutdown(cancel_futures=True)
-        return tuple(answers.get(one.name) or _answer(one, Verdict.NOT_RUN, "interrupted") for one in exercises)
+            for group in groups:
+                asked = [pool.submit(self._answer, one, f"{prefix}{one.name}") for one in group]
+                try:
+                    for future in as_completed(asked):
+                        answers[future.result().name] = future.result()
+                        self.report(future.result())
+                except KeyboardInterrupt:
+                    self.patience.interrupted.set()
+                    pool.shutdown(cancel_futures=True)
+                    answers |= {one.result().name: one.result() for one in asked if not one.cancelled()}
+                    break
+        return tuple(answers[one.name] for one in exercises if one.name in answers)
 
     def _answer(self, exercise: Exercise, prefix: str) -> Answer:
-        bench = Bench(self.service, self.patience, f"{prefix}{exercise.name}")
-        began = self.patience.clock()
-        verdict, seen = self._seen(exercise, bench)
+        bench, began = Bench(self.service, self.patience, prefix), self.patience.clock()
+        verdict, seen = _verdict(exercise, bench)
         seconds = self.patience.clock() - began
-        if not self.keep:
-            try:
-                for table in bench.tables:
-                    remove(self.service.store, table.name)
-            except MirrorError as error:
-                seen = f"{seen}. Its tables could not be removed: {error}"
-        return _answer(exercise, verdict, seen, seconds, bench)
-
-    def _seen(self, exercise: Exercise, bench: Bench) -> tuple[Verdict, str]:
         try:
-            return Verdict.AS_EXPECTED, exercise.run(bench)
-        except Differs as difference:
-            return Verdict.DIFFERS, str(difference)
-        except NotRun as reason:
-            return Verdict.NOT_RUN, str(reason)
-        except Interrupted:
-            return Verdict.NOT_RUN, "interrupted"
-        except Exception as error:  # noqa: BLE001 an exercise must not end the others
-            return Verdict.UNKNOWN, str(error) if isinstance(error, MirrorError) else f"{type(error).__name__}: {error}"
+            for table in () if self.keep else bench.tables:
+                remove(self.service.store, table.name)
+        except MirrorError as error:
+            seen = f"{seen}; its tables were not removed: {error}"
+        follows = {Verdict.AS_EXPECTED: exercise.fits, Verdict.DIFFERS: exercise.otherwise}
+        return Answer(
+            exercise.name,
+            exercise.expected,
+            seen,
+            verdict,
+            seconds,
+            follows.get(verdict, "Nothing: run this exercise again."),
+            bench.steps,
+            tuple(bench.statements),
+        )
 
 
-def _in_order_of_ends(asked: Sequence[Future[Answer]]) -> Iterator[Answer]:
-    return (future.result() for future in as_completed(asked))
-
-
-def _answer(
-    exercise: Exercise, verdict: Verdict, seen: str, seconds: float = 0.0, bench: Bench | None = None
-) -> Answer:
-    follows = {Verdict.AS_EXPECTED: exercise.fits, Verdict.DIFFERS: exercise.otherwise}
-    return Answer(
-        exercise.name,
-        exercise.question,
-        exercise.expected,
-        seen,
-        verdict,
-        seconds,
-        follows.get(verdict, "Nothing is known: run this exercise again."),
-        tuple(bench.steps) if bench else (),
-        tuple(bench.statements) if bench else (),
-    )
+def _verdict(exercise: Exercise, bench: Bench) -> tuple[Verdict, str]:
+    try:
+        return Verdict.AS_EXPECTED, exercise.run(bench)
+    except Differs as difference:
+        return Verdict.DIFFERS, str(difference)
+    except NotRun as reason:
+        return Verdict.NOT_RUN, str(reason)
+    except Exception as error:  # noqa: BLE001 one exercise must not end the others
+        return Verdict.UNKNOWN, str(error) if isinstance(error, MirrorError) else f"{type(error).__name__}: {error}"
 
 
 @contextmanager

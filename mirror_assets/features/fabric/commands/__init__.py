@@ -122,13 +122,26 @@ def refresh(config: Path | None, names: tuple[str, ...], *, as_json: bool) -> Ex
 @click.option("--clean", is_flag=True, help="Only delete what former runs have left.")
 @click.option("--yes", is_flag=True, help="Don't ask.")
 @configured
-def accept(config: Path | None, *, lists: bool, as_json: bool, **options: object) -> Exit:
+def accept(
+    config: Path | None,
+    only: tuple[str, ...],
+    wait: float,
+    report: Path | None,
+    *,
+    lists: bool,
+    clean: bool,
+    yes: bool,
+    keep: bool,
+    as_json: bool,
+) -> Exit:
     """Find out by exercises on scratch tables how Fabric applies landing files.
 
-    Use a mirrored database of its own. Exit 1 if Fabric does something else than expected.
+    Use a mirrored database without other tables. Exit 1 if Fabric does something else than expected.
     """
     from mirror_assets.features.fabric.commands import accept_run
 
     if lists:
-        return accept_run.show_exercises(as_json=as_json)
-    return accept_run.accept(config, accept_run.AcceptOptions(**options), as_json=as_json)  # type: ignore[arg-type]
+        return accept_run.list_exercises(as_json=as_json)
+    if clean:
+        return accept_run.clean(config, yes=yes)
+    return accept_run.accept(config, only, wait, report, yes=yes, keep=keep, as_json=as_json)

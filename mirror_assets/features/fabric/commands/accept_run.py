@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from uuid import UUID
@@ -11,136 +11,111 @@ from uuid import UUID
 import click
 
 from mirror_assets.cli.options import Exit
-from mirror_assets.cli.output import note, refused, show, show_text
+from mirror_assets.cli.output import note, refused, show, show_json, show_records, show_text
 from mirror_assets.config.load import load_config
 from mirror_assets.config.model import Config
-from mirror_assets.features.fabric.accept.acceptance import EXERCISES, Acceptance
+from mirror_assets.features.fabric.accept.acceptance import Acceptance, Answer, Verdict
 from mirror_assets.features.fabric.accept.bench import Patience, Service
-from mirror_assets.features.fabric.accept.exercise import Answer, Exercise, is_as_expected
+from mirror_assets.features.fabric.accept.exercises import EXERCISES
 from mirror_assets.features.fabric.accept.report import Report
 from mirror_assets.features.fabric.accept.scratch import PREFIX, leftovers, remove
-from mirror_assets.features.fabric.commands.fabric_run import _database as open_database
 from mirror_assets.features.fabric.errors import NOT_RUNNING
-from mirror_assets.features.fabric.fabric_settings import FabricMirrorSettings
+from mirror_assets.features.fabric.fabric_mirror import open_database
 from mirror_assets.lakes.access import access_to
 from mirror_assets.lakes.stores import StoreConfig
 from mirror_assets.monitoring import DatabaseState
 from mirror_assets.redaction import hide
-from mirror_assets.zones import Store
 
 _PAUSE_SECONDS = 5.0
-_CONFIRMATION = "accept"
+_WORD = "accept"
 
 
-@dataclass(frozen=True)
-class ExerciseLine:
-    """An exercise in the list of all."""
-
-    exercise: str
-    question: str
-    expected: str
-
-
-@dataclass(frozen=True)
-class AcceptOptions:
-    """The options of `fabric accept`; `only` are names of exercises, all of them if it is empty."""
-
-    only: tuple[str, ...] = ()
-    wait: float = 600.0
-    report: Path | None = None
-    yes: bool = False
-    keep: bool = False
-    clean: bool = False
-
-    @property
-    def exercises(self) -> tuple[Exercise, ...]:
-        """The exercises to run; none to clean only."""
-        return () if self.clean else tuple(one for one in EXERCISES if not self.only or one.name in self.only)
-
-
-def show_exercises(*, as_json: bool) -> Exit:
+def list_exercises(*, as_json: bool) -> Exit:
     """Print the exercises; needs no configuration."""
-    lines = [ExerciseLine(one.name, one.question, one.expected) for one in EXERCISES]
-    rows = [(line.exercise, line.question, line.expected) for line in lines]
-    show("Exercises", ("exercise", "question", "expected"), rows, lines, as_json=as_json)
+    if as_json:
+        show_json([{"name": one.name, "expected": one.expected} for one in EXERCISES])
+    else:
+        show_records("Exercises", ("exercise", "expected"), [(one.name, one.expected) for one in EXERCISES])
     return Exit.FINE
 
 
-def accept(path: Path | None, options: AcceptOptions, *, as_json: bool) -> Exit:
+def clean(path: Path | None, *, yes: bool) -> Exit:
+    """Delete what former runs have left, unless the user refuses."""
+    return _removed(_service(load_config(path)), "", yes=yes) or Exit.FINE
+
+
+def accept(
+    path: Path | None, only: Sequence[str], wait: float, report: Path | None, *, yes: bool, keep: bool, as_json: bool
+) -> Exit:
     """Run the exercises, unless the user refuses; fail if Fabric does something else than expected.
 
     Raises MISTAKES without a mirrored database in the configuration, and NOT_RUNNING.
     """
-    config = load_config(path)
-    service = _service(config)
+    exercises = [one for one in EXERCISES if not only or one.name in only]
+    service = _service(load_config(path))
     state = service.client.status(service.database).state
-    if state is not DatabaseState.RUNNING and not options.clean:
+    if state is not DatabaseState.RUNNING:
         raise NOT_RUNNING(item=str(service.database), state=state.value)
-    left = leftovers(service.store)
-    if options.clean and not left:
-        note("no scratch table is left")
-        return Exit.FINE
-    consequence = _consequence(service.store, options, [str(name) for name in left])
-    code = None if options.yes else refused(_CONFIRMATION, consequence, f"`{_CONFIRMATION}`")
+    end = "they are kept" if keep else "they are deleted at the end"
+    stop = "; the database is stopped and started if it has no other tables" * any(one.is_alone for one in exercises)
+    names = ", ".join(one.name for one in exercises)
+    plan = f"tables whose names begin with {PREFIX} land there, and {end}, for {names}{stop}"
+    code = _removed(service, plan, yes=yes)
     if code is not None:
         return code
-    for name in left:
-        remove(service.store, name)
-        note(f"removed {name}")
-    return Exit.FINE if options.clean else _run(service, options, as_json=as_json)
-
-
-def _run(service: Service, options: AcceptOptions, *, as_json: bool) -> Exit:
-    private = [one.name for one in service.client.databases() if one.id == service.database]
-    patience = Patience(options.wait, min(_PAUSE_SECONDS, options.wait / 10))
-    began = datetime.now(timezone.utc)
-    answers = Acceptance(service, patience, _note_answer, keep=options.keep).run(options.exercises)
-    for name, value in os.environ.items():
-        if name.startswith("AZURE_"):
-            hide(name, value)
-    report = Report(began, datetime.now(timezone.utc), options.wait, answers, private)
-    if options.report:
-        note(f"report: {', '.join(map(str, report.write(options.report)))}")
+    began, patience = datetime.now(timezone.utc), Patience(wait, min(_PAUSE_SECONDS, wait / 10))
+    answers = Acceptance(service, patience, _note_answer, keep).run(exercises)
+    if report is not None:
+        done = Report(began, datetime.now(timezone.utc), wait, answers).shareable(_names(service))
+        note(f"report: {', '.join(map(str, done.write(report)))}")
     rows = [(one.name, one.verdict.value, one.seconds, one.seen, one.follows) for one in answers]
     show("Exercises", ("exercise", "verdict", "seconds", "seen", "what follows"), rows, answers, as_json=as_json)
-    statements = [statement for one in answers for statement in one.statements]
-    if options.keep and statements and not as_json:
+    statements = "\n".join(statement for one in answers for statement in one.statements)
+    if keep and statements and not as_json:
         show_text(
-            "Try these at the SQL endpoint; then run `mirror-assets fabric accept --clean`:", "\n".join(statements)
+            "Statements for the SQL endpoint; `mirror-assets fabric accept --clean` deletes the tables", statements
         )
-    if patience.stopped.is_set():
+    if patience.interrupted.is_set():
         raise click.Abort
-    return Exit.FINE if is_as_expected(answers) else Exit.FAILED
+    return Exit.FAILED if {one.verdict for one in answers} & {Verdict.DIFFERS, Verdict.UNKNOWN} else Exit.FINE
+
+
+def _removed(service: Service, plan: str, *, yes: bool) -> Exit | None:
+    """Ask whether to do what is planned; remove what former runs have left, or return the exit code."""
+    left = leftovers(service.store)
+    found = f"these tables of former runs, or of one that is active now, are deleted: {', '.join(map(str, left))}"
+    consequence = "; ".join(filter(None, [found if left else "", plan]))
+    if not consequence:
+        note("no table of a former run is left")
+        return None
+    code = None if yes else refused(_WORD, f"in {service.store.root}, {consequence}", f"`{_WORD}`")
+    for name in left if code is None else ():
+        remove(service.store, name)
+        note(f"deleted {name}")
+    return code
 
 
 def _note_answer(answer: Answer) -> None:
     note(f"{answer.name}: {answer.verdict.value} after {answer.seconds:.0f} s: {answer.seen}")
 
 
-def _consequence(store: Store, options: AcceptOptions, left: list[str]) -> str:
-    """Return what the command is about to do, for the question."""
-    parts = []
-    if left:
-        parts.append(f"deletes what is left of former runs, or of one that is active now: {', '.join(left)}")
-    if options.exercises:
-        end = "keeps them" if options.keep else "deletes them"
-        names = ", ".join(one.name for one in options.exercises)
-        parts.append(f"lands tables whose names begin with {PREFIX}, waits for Fabric, and {end} ({names})")
-    if any(one.is_alone for one in options.exercises):
-        parts.append("stops and starts the database if it has no other tables")
-    return f"`accept` works in {store.root}: it {'; it '.join(parts)}"
+def _names(service: Service) -> list[str]:
+    """Return the names that a report must not have; hide the environment's values about the identity."""
+    for name, value in os.environ.items():
+        if name.startswith("AZURE_"):
+            hide(name, value)
+    return [one.name for one in service.client.databases()]
 
 
 def _service(config: Config) -> Service:
-    client, tables = open_database(config)
-    fabric, place = FabricMirrorSettings.of(config.mirror).fabric, config.mirror_place
-    assert fabric is not None and place is not None  # noqa: S101, PT018 `open_database` requires both
+    (client, tables), place = open_database(config), config.mirror_place
+    assert place is not None  # noqa: S101 `open_database` raises without it
     stores = (StoreConfig(root=place.tables, credential=place.credential),)
     return Service(
-        store=config.zone.open(),
-        client=client,
-        database=UUID(tables.item),
-        tables=place.tables,
-        default_schema=fabric.default_schema,
-        access=lambda uri: access_to(uri, stores),
+        config.zone.open(),
+        client,
+        UUID(tables.item),
+        place.tables,
+        place.default_schema,
+        lambda uri: access_to(uri, stores),
     )
