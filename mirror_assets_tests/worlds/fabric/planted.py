@@ -1,4 +1,4 @@
-"""A Fabric in which a fault is planted: the stand-in reads the landing zone through the fault, or the API reports it."""
+"""A Fabric with a planted fault: the stand-in reads the landing zone through it, or the API reports it."""
 
 from __future__ import annotations
 
@@ -78,7 +78,9 @@ def as_before(landed: LandedRows) -> pa.Table:
 
 
 def plain_names(landed: LandedRows) -> pa.Table:
-    names = ["".join(x if x.isascii() and (x.isalnum() or x == "_") else "_" for x in n) for n in landed.rows.column_names]
+    names = [
+        "".join(x if x.isascii() and (x.isalnum() or x == "_") else "_" for x in n) for n in landed.rows.column_names
+    ]
     return landed.rows.rename_columns(names)
 
 

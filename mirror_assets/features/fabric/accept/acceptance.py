@@ -75,11 +75,11 @@ class Acceptance:
         bench, began = Bench(self.service, self.patience, prefix), self.patience.clock()
         verdict, seen = _verdict(exercise, bench)
         seconds = self.patience.clock() - began
-        try:
-            for table in () if self.keep else bench.tables:
+        for table in () if self.keep else bench.tables:
+            try:
                 remove(self.service.store, table.name)
-        except MirrorError as error:
-            seen = f"{seen}; its tables were not removed: {error}"
+            except MirrorError as error:
+                seen = f"{seen}; {table.name} was not deleted: {error}"
         follows = {Verdict.AS_EXPECTED: exercise.fits, Verdict.DIFFERS: exercise.otherwise}
         return Answer(
             exercise.name,

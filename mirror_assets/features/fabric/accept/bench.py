@@ -19,6 +19,7 @@ from mirror_assets.features.fabric.client import FabricClient
 from mirror_assets.features.fabric.database import ReportedTable
 from mirror_assets.lakes.access import Access
 from mirror_assets.landing.names import TableName
+from mirror_assets.monitoring import TableState
 from mirror_assets.source.errors import SourceNotDelta
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.scan_builder import scan_version
@@ -190,13 +191,13 @@ class Bench:
         listed = self.service.client.tables(self.service.database)
         return next((one for one in listed if full(one.name) == full(table.name)), None)
 
-    def state(self, table: ScratchTable) -> str:
-        """Return Fabric's state of the table as part of a sentence."""
+    def state(self, table: ScratchTable, wanted: TableState | None = None) -> str:
+        """Return Fabric's state of the table, and its error, as part of a sentence; empty if it is the wanted one."""
         found = self.reported(table)
         if found is None:
             return "Fabric does not list the table"
         error = f" ({found.error_code}: {found.message})" if found.error_code or found.message else ""
-        return f"the state of the table is {found.state}{error}"
+        return "" if found.state == wanted else f"the state of the table is {found.state}{error}"
 
     def propose(self, selected: str, table: ScratchTable) -> None:
         """Propose a statement for the SQL endpoint; it is for people, and never executed here."""

@@ -18,7 +18,7 @@ from mirror_assets.features.fabric.accept.scratch import ScratchTable, is_scratc
 from mirror_assets.features.fabric.database import start_mirroring
 from mirror_assets.landing.folders import table_names
 from mirror_assets.markers import ROW_MARKER, Marker
-from mirror_assets.monitoring import DatabaseState
+from mirror_assets.monitoring import DatabaseState, TableState
 
 _START_TRIES = 100
 _NO_SETTING = "No setting: the defaults fit."
@@ -70,20 +70,24 @@ def _marked(rows: pa.Table, *markers: Marker) -> pa.Table:
     return rows.append_column(ROW_MARKER, pa.array(markers, pa.int32()))
 
 
-def _changed(
-    bench: Bench, files: Sequence[pa.Table], expected: pa.Table, first: pa.Table | None = None, keys: str = "id"
-) -> str:
-    """Load rows, land files with changes, and wait for the expected rows."""
-    table, loaded = bench.table(keys=keys.split()), _TWO if first is None else first
-    bench.apply(table, "first load", [loaded], loaded)
-    bench.apply(table, "changes", files, expected)
-    return f"{expected.num_rows} rows, all as expected"
-
-
 _ONE, _SECOND, _THIRD = _rows((1, "a")), _rows((2, "b")), _rows((3, "c"))
 _TWO = _rows((1, "a"), (2, "b"))
 _THREE = _rows((1, "a"), (2, "b"), (3, "c"))
 _UPDATED = _marked(_rows((1, "new")), Marker.UPDATE)
+
+
+def _changed(
+    bench: Bench,
+    files: Sequence[pa.Table],
+    expected: pa.Table,
+    first: pa.Table = _TWO,
+    table: ScratchTable | None = None,
+) -> str:
+    """Load the first rows, land files with changes, and wait for the expected rows."""
+    table = table or bench.table()
+    bench.apply(table, "first load", [first], first)
+    bench.apply(table, "changes", files, expected)
+    return f"{expected.num_rows} rows, all as expected"
 
 
 @_exercise("Check that the capacity is active and that mirroring runs: nothing else can be judged before this is.")
@@ -124,9 +128,9 @@ def composite_keys(bench: Bench) -> str:
     """A row is found by all columns of its key: one with an equal first column stays."""
     schema = pa.schema([("region", pa.string()), ("id", pa.int64()), ("value", pa.string())])
     others = (("eu", 2, "b"), ("us", 1, "c"))
-    changed = [_marked(_table(schema, ("eu", 1, "new")), Marker.UPDATE)]
-    first = _table(schema, ("eu", 1, "a"), *others)
-    return _changed(bench, changed, _table(schema, ("eu", 1, "new"), *others), first, "region id")
+    first, after = (_table(schema, ("eu", 1, value), *others) for value in ("a", "new"))
+    changed = _marked(_table(schema, ("eu", 1, "new")), Marker.UPDATE)
+    return _changed(bench, [changed], after, first, bench.table(keys=("region", "id")))
 
 
 @_exercise("Don't mirror a table before it has rows: an empty table lands a file without rows.")
@@ -149,10 +153,7 @@ def dropped_column(bench: Bench) -> str:
     return _changed(bench, [_THIRD.select(["id"])], _rows((1, "a"), (2, "b"), (3, None)))
 
 
-@_exercise(
-    "If the file was applied, attach this report to a bug report: such a change may need no rebuild.",
-    "`on_break` decides what follows such a change: `rebuild`, the default, `repair` or `hold`.",
-)
+@_exercise("If the file was applied, attach this report to a bug report.", "Choose what follows by `on_break`.")
 def type_change(bench: Bench) -> str:
     """A column that changes from int to bigint fails the table: Fabric reports it, and the rows stay."""
     before, after = (
@@ -162,16 +163,12 @@ def type_change(bench: Bench) -> str:
     table = bench.table()
     bench.apply(table, "first load", [before], before)
     table.land(_marked(after, Marker.UPDATE))
-    left = bench.wait("the table fails", lambda: _not_failed(bench.state(table)))
+    left = bench.wait("the table fails", lambda: bench.state(table, TableState.FAILED))
     if left:
         kind = bench.service.mirrored(table.name).types.get("value")
         raise Differs(f"{left}, and the type of the column in the Delta files is {kind}")
     bench.stays(table, "after the change", before)
     return bench.state(table)
-
-
-def _not_failed(state: str) -> str:
-    return "" if "is Failed" in state else state
 
 
 _MOMENT = datetime(2024, 2, 29, 23, 59, 59, 123456, timezone.utc)
@@ -244,7 +241,7 @@ def many_files(bench: Bench) -> str:
     return "the rows of all 20 files"
 
 
-@_exercise("Rebuild each table whose check `file_continuity` fails.", "The check `replicating` reports waiting files.")
+@_exercise("Rebuild each table whose check `file_continuity` fails.")
 def gap(bench: Bench) -> str:
     """A file after a missing number waits. Once the missing file lands, both are applied."""
     table = bench.table()
@@ -256,10 +253,7 @@ def gap(bench: Bench) -> str:
     return "file 3 waited for file 2, and then both were applied"
 
 
-@_exercise(
-    "Rebuild a table after a damaged file, and let `replication.error_seconds` report waiting files.",
-    "Follow the next step of the check `replicating`: replace the file.",
-)
+@_exercise("Rebuild a table after a damaged file; `replication.error_seconds` reports the files that wait.")
 def damaged_file(bench: Bench) -> str:
     """A damaged file fails the table, and later files wait. A valid file in its place heals it."""
     table, valid = bench.table(), parquet(_SECOND)
@@ -267,7 +261,7 @@ def damaged_file(bench: Bench) -> str:
     table.land_raw(2, valid[: len(valid) // 2])
     table.land_raw(3, parquet(_THIRD))
     bench.stays(table, "file 2 is damaged", _ONE)
-    unreported = bench.wait("the damage is reported", lambda: _not_failed(bench.state(table)))
+    unreported = bench.wait("the damage is reported", lambda: bench.state(table, TableState.FAILED))
     table.land_raw(2, valid)
     bench.shows(table, "file 2 is replaced", _THREE)
     if unreported:
@@ -297,10 +291,7 @@ def _miscounted(bench: Bench, table: ScratchTable, expected: int) -> str:
 @_exercise("Give the tables in `tables` names without a schema.")
 def schema_folder(bench: Bench) -> str:
     """A table in a folder `x.schema` is mirrored in the schema x."""
-    table = bench.table(in_schema=True)
-    bench.apply(table, "first load", [_ONE], _ONE)
-    bench.apply(table, "changes", [_UPDATED], _rows((1, "new")))
-    return "the table is in its schema"
+    return _changed(bench, [_UPDATED], _rows((1, "new")), _ONE, bench.table(in_schema=True))
 
 
 @_exercise("Rename such tables in `tables`, and such columns in `columns`.", _TRY_SQL)
@@ -310,33 +301,23 @@ def odd_names(bench: Bench) -> str:
     first, changed = _table(schema, (1, "a", "b")), _table(schema, (1, "new", None))
     table = bench.table(" ü-ß (1)")
     bench.propose(", ".join(f"[{name}]" for name in schema.names), table)
-    bench.apply(table, "first load", [first], first)
-    bench.apply(table, "changes", [_marked(changed, Marker.UPDATE)], changed)
-    return "the table and its columns have their names"
+    return _changed(bench, [_marked(changed, Marker.UPDATE)], changed, first, table)
 
 
-@_exercise(
-    "`status` and `reconcile` may wait for a count that never comes: compare the rows at the SQL endpoint.",
-    "`status`, `reconcile` and the check `replicating` rely on these numbers.",
-)
+@_exercise("If rows are miscounted, `reconcile` may wait for them. Without a latency, rely on `lag.warn_seconds`.")
 def states_and_latency(bench: Bench) -> str:
     """Fabric reports Replicating, counts each landed row, also a delete without a row, and shows the latency."""
-    table = bench.table()
-    bench.apply(table, "first load", [_TWO], _TWO)
-    absent = _marked(_rows((1, "new"), (8, None)), Marker.UPDATE, Marker.DELETE)
-    bench.apply(table, "changes", [absent], _rows((1, "new"), (2, "b")))
+    table, absent = bench.table(), _marked(_rows((1, "new"), (8, None)), Marker.UPDATE, Marker.DELETE)
+    _changed(bench, [absent], _rows((1, "new"), (2, "b")), table=table)
     bench.require("its rows are counted", lambda: _miscounted(bench, table, 4))
-    bench.require("its state", lambda: "" if "is Replicating" in bench.state(table) else bench.state(table))
+    bench.require("its state", lambda: bench.state(table, TableState.REPLICATING))
     found = bench.reported(table)
     if found is None or found.last_sync is None or found.sync_latency_seconds is None:
         raise Differs("lastSyncDateTime or lastSyncLatencyInSeconds is missing")
     return f"Replicating, 4 rows counted, lastSyncLatencyInSeconds {found.sync_latency_seconds}"
 
 
-@_exercise(
-    "Give the identity the role Contributor, and leave `mirror.fabric.refresh_sql_endpoint` off until this succeeds.",
-    "Set `mirror.fabric.refresh_sql_endpoint: true` where people query by SQL soon after a change.",
-)
+@_exercise("Leave `mirror.fabric.refresh_sql_endpoint` off.", "`mirror.fabric.refresh_sql_endpoint: true` works.")
 def endpoint_refresh(bench: Bench) -> str:
     """The SQL endpoint reloads the metadata of a table, and reports that it did."""
     table, service = bench.table(), bench.service
@@ -354,11 +335,7 @@ def endpoint_refresh(bench: Bench) -> str:
     return "the endpoint reports that it did"
 
 
-@_exercise(
-    "After mirroring was stopped, rebuild every table.",
-    "Nevertheless, don't stop a mirrored database: Fabric deletes files a week after it has processed them.",
-    is_alone=True,
-)
+@_exercise("After mirroring was stopped, rebuild every table.", is_alone=True)
 def stop_and_start(bench: Bench) -> str:
     """Nothing is applied while mirroring is stopped. After the start, the table has the rows of all files, once."""
     client, database, table = bench.service.client, bench.service.database, bench.table()

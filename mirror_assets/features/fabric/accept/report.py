@@ -16,10 +16,10 @@ from mirror_assets.redaction import redacted
 
 _PACKAGES = ("mirror-assets", "deltalake", "pyarrow", "azure-storage-file-datalake", "microsoft-fabric-api")
 _PRIVATE = (
-    ("TOKEN", r"\bey[\w-]+\.[\w-]+\.[\w-]+|\b(?:sig|secret|password|token)=[^\s&]+"),
+    ("TOKEN", r"\bey[\w-]+\.[\w-]+\.[\w-]+|(?:sig|secret|password|token)=[^\s&]+"),
     ("ADDRESS", r"[\w.+-]+@[\w.-]+"),  # of a person, or of a container, before the rest of its URL
     ("URL", r"\b[a-z]+://[^\s'\"<>)]+"),
-    ("HOST", r"\b[\w-]+(?:\.[\w-]+)*\.(?:microsoft\.com|windows\.net|microsoftonline\.com)\b"),
+    ("HOST", r"\b[\w-]+(?:\.[\w-]+)*\.(?:(?:on)?microsoft\.com|windows\.net|microsoftonline\.com)\b"),
     ("GUID", r"\b[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}\b"),
 )
 

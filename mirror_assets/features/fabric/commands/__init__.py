@@ -24,7 +24,7 @@ def _exercise(name: str) -> str:
 
 @click.group(epilog=examples("fabric create sales --workspace GUID", "fabric start", "fabric status --json"))
 def fabric() -> None:
-    """Create, change, start, show, refresh and test the mirrored database in Fabric.
+    """Create, operate and test the mirrored database in Fabric.
 
     No command stops it, on purpose: an open mirror that is stopped and started again replays all files from the first
     landing file. Only `accept` does, in a database without other tables.
@@ -122,26 +122,15 @@ def refresh(config: Path | None, names: tuple[str, ...], *, as_json: bool) -> Ex
 @click.option("--clean", is_flag=True, help="Only delete what former runs have left.")
 @click.option("--yes", is_flag=True, help="Don't ask.")
 @configured
-def accept(
-    config: Path | None,
-    only: tuple[str, ...],
-    wait: float,
-    report: Path | None,
-    *,
-    lists: bool,
-    clean: bool,
-    yes: bool,
-    keep: bool,
-    as_json: bool,
-) -> Exit:
-    """Find out by exercises on scratch tables how Fabric applies landing files.
+def accept(config: Path | None, *, lists: bool, clean: bool, as_json: bool, **options: object) -> Exit:
+    """Test by exercises how Fabric applies landing files.
 
-    Use a mirrored database without other tables. Exit 1 if Fabric does something else than expected.
+    Each has tables of its own, which are deleted at the end. Exit 1 if Fabric does something else than expected.
     """
     from mirror_assets.features.fabric.commands import accept_run
 
     if lists:
         return accept_run.list_exercises(as_json=as_json)
     if clean:
-        return accept_run.clean(config, yes=yes)
-    return accept_run.accept(config, only, wait, report, yes=yes, keep=keep, as_json=as_json)
+        return accept_run.clean(config, yes=bool(options["yes"]))
+    return accept_run.accept(config, **options, as_json=as_json)  # type: ignore[arg-type]

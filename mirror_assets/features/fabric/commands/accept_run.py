@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from datetime import datetime, timezone
 from pathlib import Path
+from urllib.parse import urlsplit
 from uuid import UUID
 
 import click
@@ -104,7 +105,7 @@ def _names(service: Service) -> list[str]:
     for name, value in os.environ.items():
         if name.startswith("AZURE_"):
             hide(name, value)
-    return [one.name for one in service.client.databases()]
+    return [urlsplit(service.store.root).hostname or "", *(one.name for one in service.client.databases())]
 
 
 def _service(config: Config) -> Service:

@@ -34,7 +34,9 @@ def _without_latency(reported: Json) -> Json:
 
 def _counts_one_more(reported: Json) -> Json:
     metrics = _metrics(reported)
-    return {**reported, "metrics": {**metrics, "processedRows": metrics["processedRows"] + 1}}
+    counted = metrics["processedRows"]
+    assert isinstance(counted, int)
+    return {**reported, "metrics": {**metrics, "processedRows": counted + 1}}
 
 
 def _float_for_decimal(kind: pa.DataType) -> pa.DataType:
@@ -44,7 +46,6 @@ def _float_for_decimal(kind: pa.DataType) -> pa.DataType:
 FAULTS: Mapping[str, tuple[PlantedFault, frozenset[str]]] = {
     name: (fault, frozenset(found.split()))
     for name, fault, found in (
-        ("none", PlantedFault(), ""),
         ("nothing is applied", PlantedFault(applies_nothing=True), " ".join(ALL)),
         (
             "deletes are ignored",
@@ -84,9 +85,9 @@ FAULTS: Mapping[str, tuple[PlantedFault, frozenset[str]]] = {
         (
             "a dropped column stops the table",
             PlantedFault(
-                read=lambda landed: landed.rows
-                if set(landed.first.column_names) <= set(landed.rows.column_names)
-                else None
+                read=lambda landed: (
+                    landed.rows if set(landed.first.column_names) <= set(landed.rows.column_names) else None
+                )
             ),
             "dropped_column",
         ),
