@@ -12,12 +12,12 @@ from enum import Enum
 from types import FrameType
 
 from mirror_assets.errors import MirrorError
-from mirror_assets.features.fabric.accept.bench import Bench, Differs, NotRun, Patience, Service
+from mirror_assets.features.fabric.accept.bench import Differs, ExerciseBench, FabricService, NotRun, Patience
 from mirror_assets.features.fabric.accept.exercises import Exercise
 from mirror_assets.features.fabric.accept.scratch import PREFIX, remove
 
 
-class Verdict(str, Enum):
+class Finding(str, Enum):
     """The result of an exercise; UNKNOWN if it could not be observed, for example after an error of a request."""
 
     AS_EXPECTED = "as expected"
@@ -27,13 +27,13 @@ class Verdict(str, Enum):
 
 
 @dataclass(frozen=True)
-class Answer:
+class ExerciseAnswer:
     """What an exercise has seen, and what follows. `steps` are seconds, `statements` SQL for the SQL endpoint."""
 
     name: str
     expected: str
     seen: str
-    verdict: Verdict
+    verdict: Finding
     seconds: float
     follows: str
     steps: dict[str, float]
@@ -44,18 +44,18 @@ class Answer:
 class Acceptance:
     """A run of exercises; `report` takes each answer when it is known. With `keep`, scratch tables remain."""
 
-    service: Service
+    service: FabricService
     patience: Patience
-    report: Callable[[Answer], None]
+    report: Callable[[ExerciseAnswer], None]
     keep: bool = False
     side_by_side: int = 24
 
-    def run(self, exercises: Sequence[Exercise]) -> tuple[Answer, ...]:
+    def run(self, exercises: Sequence[Exercise]) -> tuple[ExerciseAnswer, ...]:
         """Run the exercises and return the answers of those that have begun, in the same order.
 
         After Ctrl-C or SIGTERM, the exercises end at their next wait, and remove their tables.
         """
-        prefix, answers = f"{PREFIX}{secrets.token_hex(3)}_", dict[str, Answer]()
+        prefix, answers = f"{PREFIX}{secrets.token_hex(3)}_", dict[str, ExerciseAnswer]()
         groups = [[one for one in exercises if not one.is_alone], *([one] for one in exercises if one.is_alone)]
         with _sigterm_as_interrupt(), ThreadPoolExecutor(self.side_by_side) as pool:
             for group in groups:
@@ -71,8 +71,8 @@ class Acceptance:
                     break
         return tuple(answers[one.name] for one in exercises if one.name in answers)
 
-    def _answer(self, exercise: Exercise, prefix: str) -> Answer:
-        bench, began = Bench(self.service, self.patience, prefix), self.patience.clock()
+    def _answer(self, exercise: Exercise, prefix: str) -> ExerciseAnswer:
+        bench, began = ExerciseBench(self.service, self.patience, prefix), self.patience.clock()
         verdict, seen = _verdict(exercise, bench)
         seconds = self.patience.clock() - began
         for table in () if self.keep else bench.tables:
@@ -80,8 +80,8 @@ class Acceptance:
                 remove(self.service.store, table.name)
             except MirrorError as error:
                 seen = f"{seen}; {table.name} was not deleted: {error}"
-        follows = {Verdict.AS_EXPECTED: exercise.fits, Verdict.DIFFERS: exercise.otherwise}
-        return Answer(
+        follows = {Finding.AS_EXPECTED: exercise.fits, Finding.DIFFERS: exercise.otherwise}
+        return ExerciseAnswer(
             exercise.name,
             exercise.expected,
             seen,
@@ -93,15 +93,15 @@ class Acceptance:
         )
 
 
-def _verdict(exercise: Exercise, bench: Bench) -> tuple[Verdict, str]:
+def _verdict(exercise: Exercise, bench: ExerciseBench) -> tuple[Finding, str]:
     try:
-        return Verdict.AS_EXPECTED, exercise.run(bench)
+        return Finding.AS_EXPECTED, exercise.run(bench)
     except Differs as difference:
-        return Verdict.DIFFERS, str(difference)
+        return Finding.DIFFERS, str(difference)
     except NotRun as reason:
-        return Verdict.NOT_RUN, str(reason)
+        return Finding.NOT_RUN, str(reason)
     except Exception as error:  # noqa: BLE001 one exercise must not end the others
-        return Verdict.UNKNOWN, str(error) if isinstance(error, MirrorError) else f"{type(error).__name__}: {error}"
+        return Finding.UNKNOWN, str(error) if isinstance(error, MirrorError) else f"{type(error).__name__}: {error}"
 
 
 @contextmanager

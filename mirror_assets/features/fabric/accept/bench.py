@@ -39,7 +39,7 @@ class NotRun(Exception):
 
 
 @dataclass(frozen=True)
-class Service:
+class FabricService:
     """A mirrored database: its landing zone, its API, and its tables below `tables`, each with its access."""
 
     store: Store
@@ -122,13 +122,13 @@ class Patience:
             raise NotRun("interrupted")
 
 
-class Bench:
+class ExerciseBench:
     """The scratch tables and observations of one exercise; the names of its tables begin with `prefix`.
 
     `steps` are the seconds until an effect was visible, `statements` SQL to try at the SQL endpoint.
     """
 
-    def __init__(self, service: Service, patience: Patience, prefix: str) -> None:
+    def __init__(self, service: FabricService, patience: Patience, prefix: str) -> None:
         """Begin an exercise; nothing is written yet."""
         self.service, self.patience, self._prefix = service, patience, prefix
         self.tables = list[ScratchTable]()

@@ -13,7 +13,7 @@ from decimal import Decimal
 import pyarrow as pa
 
 from mirror_assets.errors import RetryError, SettingError, StopError
-from mirror_assets.features.fabric.accept.bench import Bench, Differs, NotRun
+from mirror_assets.features.fabric.accept.bench import Differs, ExerciseBench, NotRun
 from mirror_assets.features.fabric.accept.scratch import ScratchTable, is_scratch, parquet
 from mirror_assets.features.fabric.database import start_mirroring
 from mirror_assets.landing.folders import table_names
@@ -39,11 +39,11 @@ class Exercise:
     otherwise: str
     fits: str
     is_alone: bool
-    run: Callable[[Bench], str]
+    run: Callable[[ExerciseBench], str]
 
 
 EXERCISES = list[Exercise]()
-_Run = Callable[[Bench], str]
+_Run = Callable[[ExerciseBench], str]
 
 
 def _exercise(otherwise: str, fits: str = _NO_SETTING, *, is_alone: bool = False) -> Callable[[_Run], _Run]:
@@ -77,7 +77,7 @@ _UPDATED = _marked(_rows((1, "new")), Marker.UPDATE)
 
 
 def _changed(
-    bench: Bench,
+    bench: ExerciseBench,
     files: Sequence[pa.Table],
     expected: pa.Table,
     first: pa.Table = _TWO,
@@ -91,40 +91,40 @@ def _changed(
 
 
 @_exercise("Check that the capacity is active and that mirroring runs: nothing else can be judged before this is.")
-def first_load(bench: Bench) -> str:
+def first_load(bench: ExerciseBench) -> str:
     """A file without row markers loads its rows."""
     bench.apply(bench.table(), "first load", [_THREE], _THREE)
     return "3 rows, all as expected"
 
 
 @_exercise(_REPORT)
-def update(bench: Bench) -> str:
+def update(bench: ExerciseBench) -> str:
     """Marker 1 replaces the row with its key."""
     return _changed(bench, [_UPDATED], _rows((1, "new"), (2, "b")))
 
 
 @_exercise(f"{_REPORT} Tables with `changes: append_only` aren't affected.")
-def delete(bench: Bench) -> str:
+def delete(bench: ExerciseBench) -> str:
     """Marker 2 deletes the row with its key."""
     return _changed(bench, [_marked(_rows((1, None)), Marker.DELETE)], _SECOND)
 
 
 @_exercise("Don't use `compact: true` and `repair`, which land upserts: rebuild such tables instead.")
-def upsert(bench: Bench) -> str:
+def upsert(bench: ExerciseBench) -> str:
     """Marker 4 replaces an existing row, and inserts a new one."""
     upserts = _marked(_rows((1, "new"), (3, "c")), Marker.UPSERT, Marker.UPSERT)
     return _changed(bench, [upserts], _rows((1, "new"), (2, "b"), (3, "c")))
 
 
 @_exercise(f"{_REPORT} Changes of key columns are affected.")
-def key_change(bench: Bench) -> str:
+def key_change(bench: ExerciseBench) -> str:
     """A delete of the old key, followed by an insert of the new one in the same file, changes the key."""
     moved = _marked(_rows((1, None), (9, "a")), Marker.DELETE, Marker.INSERT)
     return _changed(bench, [moved], _rows((2, "b"), (9, "a")))
 
 
 @_exercise("Add a column to the source that alone identifies a row, and set `keys` to it.")
-def composite_keys(bench: Bench) -> str:
+def composite_keys(bench: ExerciseBench) -> str:
     """A row is found by all columns of its key: one with an equal first column stays."""
     schema = pa.schema([("region", pa.string()), ("id", pa.int64()), ("value", pa.string())])
     others = (("eu", 2, "b"), ("us", 1, "c"))
@@ -134,13 +134,13 @@ def composite_keys(bench: Bench) -> str:
 
 
 @_exercise("Don't mirror a table before it has rows: an empty table lands a file without rows.")
-def zero_rows(bench: Bench) -> str:
+def zero_rows(bench: ExerciseBench) -> str:
     """A file without rows changes nothing, and the next file is applied."""
     return _changed(bench, [_rows(), _THIRD], _THREE)
 
 
 @_exercise("Run `mirror-assets rebuild` for a table after a column is added to its source.")
-def added_column(bench: Bench) -> str:
+def added_column(bench: ExerciseBench) -> str:
     """A new column of a later file is added, and is NULL in earlier rows."""
     schema = pa.schema([("id", pa.int64()), ("value", pa.string()), ("added", pa.int32())])
     added = _table(schema, (3, "c", 7))
@@ -148,13 +148,13 @@ def added_column(bench: Bench) -> str:
 
 
 @_exercise("Set `on_drop_column: rebuild`.", "`on_drop_column: keep`, the default, fits.")
-def dropped_column(bench: Bench) -> str:
+def dropped_column(bench: ExerciseBench) -> str:
     """A column that a later file lacks remains, and is NULL in later rows."""
     return _changed(bench, [_THIRD.select(["id"])], _rows((1, "a"), (2, "b"), (3, None)))
 
 
 @_exercise("If the file was applied, attach this report to a bug report.", "Choose what follows by `on_break`.")
-def type_change(bench: Bench) -> str:
+def type_change(bench: ExerciseBench) -> str:
     """A column that changes from int to bigint fails the table: Fabric reports it, and the rows stay."""
     before, after = (
         _table(pa.schema([("id", pa.int64()), ("value", kind)]), (1, value))
@@ -191,7 +191,7 @@ _TYPED: Sequence[tuple[str, pa.DataType, object]] = (
 
 
 @_exercise("Convert the columns that differ, by expressions in `columns`, or leave them out there.", _TRY_SQL)
-def column_types(bench: Bench) -> str:
+def column_types(bench: ExerciseBench) -> str:
     """Each column has the type and the value with which it landed, in the Delta files in OneLake."""
     landed = {f"c{number}": name for number, (name, _, _) in enumerate(_TYPED)}
     fields = [(column, kind) for column, (_, kind, _) in zip(landed, _TYPED, strict=True)]
@@ -220,7 +220,7 @@ _TEXTS = {
 
 
 @_exercise("Shorten such a column by an expression in `columns`, or leave it out there.", _TRY_SQL)
-def large_texts(bench: Bench) -> str:
+def large_texts(bench: ExerciseBench) -> str:
     """Texts of more than 8,000 bytes, and of 3 MB, have their full length in the Delta files."""
     loaded, table = _rows(*enumerate(_TEXTS.values())), bench.table()
     bench.propose("[id], LEN([value]), DATALENGTH([value])", table)
@@ -234,7 +234,7 @@ def large_texts(bench: Bench) -> str:
 
 
 @_exercise(f"Let slices have one file each, by `files.target_rows`. {_REPORT}")
-def many_files(bench: Bench) -> str:
+def many_files(bench: ExerciseBench) -> str:
     """20 files that land at once are all applied."""
     files = [_rows((number, "x")) for number in range(1, 21)]
     bench.apply(bench.table(), "20 files", files, pa.concat_tables(files))
@@ -242,7 +242,7 @@ def many_files(bench: Bench) -> str:
 
 
 @_exercise("Rebuild each table whose check `file_continuity` fails.")
-def gap(bench: Bench) -> str:
+def gap(bench: ExerciseBench) -> str:
     """A file after a missing number waits. Once the missing file lands, both are applied."""
     table = bench.table()
     bench.apply(table, "first load", [_ONE], _ONE)
@@ -254,7 +254,7 @@ def gap(bench: Bench) -> str:
 
 
 @_exercise("Rebuild a table after a damaged file; `replication.error_seconds` reports the files that wait.")
-def damaged_file(bench: Bench) -> str:
+def damaged_file(bench: ExerciseBench) -> str:
     """A damaged file fails the table, and later files wait. A valid file in its place heals it."""
     table, valid = bench.table(), parquet(_SECOND)
     bench.apply(table, "first load", [_ONE], _ONE)
@@ -270,7 +270,7 @@ def damaged_file(bench: Bench) -> str:
 
 
 @_exercise("Prefer `repair` to `rebuild`, and compare with `mirror-assets reconcile` after each rebuild.")
-def recreate(bench: Bench) -> str:
+def recreate(bench: ExerciseBench) -> str:
     """A table disappears with its folder. Created again, it has only the new rows, and counts them from 0."""
     table = bench.table()
     bench.apply(table, "first load", [_TWO], _TWO)
@@ -282,20 +282,20 @@ def recreate(bench: Bench) -> str:
     return "dropped, and created again with the new row alone"
 
 
-def _miscounted(bench: Bench, table: ScratchTable, expected: int) -> str:
+def _miscounted(bench: ExerciseBench, table: ScratchTable, expected: int) -> str:
     found = bench.reported(table)
     count = found.processed_rows if found else None
     return "" if count == expected else f"processedRows is {count}, not {expected}"
 
 
 @_exercise("Give the tables in `tables` names without a schema.")
-def schema_folder(bench: Bench) -> str:
+def schema_folder(bench: ExerciseBench) -> str:
     """A table in a folder `x.schema` is mirrored in the schema x."""
     return _changed(bench, [_UPDATED], _rows((1, "new")), _ONE, bench.table(in_schema=True))
 
 
 @_exercise("Rename such tables in `tables`, and such columns in `columns`.", _TRY_SQL)
-def odd_names(bench: Bench) -> str:
+def odd_names(bench: ExerciseBench) -> str:
     """Names of tables and columns with blanks, umlauts and punctuation stay, and an update finds its row."""
     schema = pa.schema([("id", pa.int64()), ("größe in m", pa.string()), ("a,;{}()=b", pa.string())])
     first, changed = _table(schema, (1, "a", "b")), _table(schema, (1, "new", None))
@@ -305,7 +305,7 @@ def odd_names(bench: Bench) -> str:
 
 
 @_exercise("If rows are miscounted, `reconcile` may wait for them. Without a latency, rely on `lag.warn_seconds`.")
-def states_and_latency(bench: Bench) -> str:
+def states_and_latency(bench: ExerciseBench) -> str:
     """Fabric reports Replicating, counts each landed row, also a delete without a row, and shows the latency."""
     table, absent = bench.table(), _marked(_rows((1, "new"), (8, None)), Marker.UPDATE, Marker.DELETE)
     _changed(bench, [absent], _rows((1, "new"), (2, "b")), table=table)
@@ -318,7 +318,7 @@ def states_and_latency(bench: Bench) -> str:
 
 
 @_exercise("Leave `mirror.fabric.refresh_sql_endpoint` off.", "`mirror.fabric.refresh_sql_endpoint: true` works.")
-def endpoint_refresh(bench: Bench) -> str:
+def endpoint_refresh(bench: ExerciseBench) -> str:
     """The SQL endpoint reloads the metadata of a table, and reports that it did."""
     table, service = bench.table(), bench.service
     bench.apply(table, "first load", [_ONE], _ONE)
@@ -336,7 +336,7 @@ def endpoint_refresh(bench: Bench) -> str:
 
 
 @_exercise("After mirroring was stopped, rebuild every table.", is_alone=True)
-def stop_and_start(bench: Bench) -> str:
+def stop_and_start(bench: ExerciseBench) -> str:
     """Nothing is applied while mirroring is stopped. After the start, the table has the rows of all files, once."""
     client, database, table = bench.service.client, bench.service.database, bench.table()
     others = {*(one.name for one in client.tables(database)), *table_names(bench.service.store)}
@@ -364,7 +364,7 @@ def stop_and_start(bench: Bench) -> str:
     return "nothing was applied while it was stopped; after the start, the rows of both files, once"
 
 
-def _start_again(bench: Bench) -> None:
+def _start_again(bench: ExerciseBench) -> None:
     """Start mirroring, also after an interruption: a database must not be left stopped."""
     for _ in range(_START_TRIES):
         with suppress(RetryError):  # it can't be started before it has stopped

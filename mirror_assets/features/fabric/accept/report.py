@@ -11,7 +11,7 @@ from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
 
-from mirror_assets.features.fabric.accept.acceptance import Answer
+from mirror_assets.features.fabric.accept.acceptance import ExerciseAnswer
 from mirror_assets.redaction import redacted
 
 _PACKAGES = ("mirror-assets", "deltalake", "pyarrow", "azure-storage-file-datalake", "microsoft-fabric-api")
@@ -25,13 +25,13 @@ _PRIVATE = (
 
 
 @dataclass(frozen=True)
-class Report:
+class AcceptReport:
     """The answers of a run, when it ran, and the longest wait of each step."""
 
     began: datetime
     ended: datetime
     limit_seconds: float
-    answers: tuple[Answer, ...]
+    answers: tuple[ExerciseAnswer, ...]
 
     def write(self, folder: Path) -> tuple[Path, Path]:
         """Write the report into the folder, as Markdown and as JSON, and return the paths."""
@@ -43,7 +43,7 @@ class Report:
         document.write_text(json.dumps(facts, indent=1, ensure_ascii=False, default=str), encoding="utf-8")
         return markdown, document
 
-    def shareable(self, names: Iterable[str]) -> Report:
+    def shareable(self, names: Iterable[str]) -> AcceptReport:
         """Return the report without secrets, URLs, hosts, GUIDs, addresses of people, and these names."""
         patterns = [(r"NAME", rf"(?<!\w){re.escape(name)}(?!\w)") for name in names]
 

@@ -15,10 +15,10 @@ from mirror_assets.cli.options import Exit
 from mirror_assets.cli.output import note, refused, show, show_json, show_records, show_text
 from mirror_assets.config.load import load_config
 from mirror_assets.config.model import Config
-from mirror_assets.features.fabric.accept.acceptance import Acceptance, Answer, Verdict
-from mirror_assets.features.fabric.accept.bench import Patience, Service
+from mirror_assets.features.fabric.accept.acceptance import Acceptance, ExerciseAnswer, Finding
+from mirror_assets.features.fabric.accept.bench import FabricService, Patience
 from mirror_assets.features.fabric.accept.exercises import EXERCISES
-from mirror_assets.features.fabric.accept.report import Report
+from mirror_assets.features.fabric.accept.report import AcceptReport
 from mirror_assets.features.fabric.accept.scratch import PREFIX, leftovers, remove
 from mirror_assets.features.fabric.errors import NOT_RUNNING
 from mirror_assets.features.fabric.fabric_mirror import open_database
@@ -67,7 +67,7 @@ def accept(
     began, patience = datetime.now(timezone.utc), Patience(wait, min(_PAUSE_SECONDS, wait / 10))
     answers = Acceptance(service, patience, _note_answer, keep).run(exercises)
     if report is not None:
-        done = Report(began, datetime.now(timezone.utc), wait, answers).shareable(_names(service))
+        done = AcceptReport(began, datetime.now(timezone.utc), wait, answers).shareable(_names(service))
         note(f"report: {', '.join(map(str, done.write(report)))}")
     rows = [(one.name, one.verdict.value, one.seconds, one.seen, one.follows) for one in answers]
     show("Exercises", ("exercise", "verdict", "seconds", "seen", "what follows"), rows, answers, as_json=as_json)
@@ -78,10 +78,10 @@ def accept(
         )
     if patience.interrupted.is_set():
         raise click.Abort
-    return Exit.FAILED if {one.verdict for one in answers} & {Verdict.DIFFERS, Verdict.UNKNOWN} else Exit.FINE
+    return Exit.FAILED if {one.verdict for one in answers} & {Finding.DIFFERS, Finding.UNKNOWN} else Exit.FINE
 
 
-def _removed(service: Service, plan: str, *, yes: bool) -> Exit | None:
+def _removed(service: FabricService, plan: str, *, yes: bool) -> Exit | None:
     """Ask whether to do what is planned; remove what former runs have left, or return the exit code."""
     left = leftovers(service.store)
     found = f"these tables of former runs, or of one that is active now, are deleted: {', '.join(map(str, left))}"
@@ -96,11 +96,11 @@ def _removed(service: Service, plan: str, *, yes: bool) -> Exit | None:
     return code
 
 
-def _note_answer(answer: Answer) -> None:
+def _note_answer(answer: ExerciseAnswer) -> None:
     note(f"{answer.name}: {answer.verdict.value} after {answer.seconds:.0f} s: {answer.seen}")
 
 
-def _names(service: Service) -> list[str]:
+def _names(service: FabricService) -> list[str]:
     """Return the names that a report must not have; hide the environment's values about the identity."""
     for name, value in os.environ.items():
         if name.startswith("AZURE_"):
@@ -108,11 +108,11 @@ def _names(service: Service) -> list[str]:
     return [urlsplit(service.store.root).hostname or "", *(one.name for one in service.client.databases())]
 
 
-def _service(config: Config) -> Service:
+def _service(config: Config) -> FabricService:
     (client, tables), place = open_database(config), config.mirror_place
     assert place is not None  # noqa: S101 `open_database` raises without it
     stores = (StoreConfig(root=place.tables, credential=place.credential),)
-    return Service(
+    return FabricService(
         config.zone.open(),
         client,
         UUID(tables.item),

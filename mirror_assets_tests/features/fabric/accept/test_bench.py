@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from mirror_assets.errors import RetryError
-from mirror_assets.features.fabric.accept.bench import Bench, Differs, MirroredTable, Patience, Service
+from mirror_assets.features.fabric.accept.bench import Differs, ExerciseBench, FabricService, MirroredTable, Patience
 from mirror_assets.features.fabric.client import FabricClient
 from mirror_assets.lakes.access import PlainAccess
 from mirror_assets.landing.names import TableName
@@ -23,12 +23,12 @@ _NAME = TableName(None, "t")
 
 
 @pytest.fixture
-def service(tmp_path: Path) -> Service:
+def service(tmp_path: Path) -> FabricService:
     """Tables of this machine; no request is sent to Fabric."""
-    return Service(LocalStore(tmp_path), cast("FabricClient", None), uuid4(), str(tmp_path), "dbo", PlainAccess)
+    return FabricService(LocalStore(tmp_path), cast("FabricClient", None), uuid4(), str(tmp_path), "dbo", PlainAccess)
 
 
-def test_deletion_vectors_and_column_mapping_are_read(service: Service, tmp_path: Path) -> None:
+def test_deletion_vectors_and_column_mapping_are_read(service: FabricService, tmp_path: Path) -> None:
     table = HandmadeTable(
         tmp_path / "dbo" / "t",
         column("id", "long", mapped=(1, "col-1")),
@@ -43,7 +43,7 @@ def test_deletion_vectors_and_column_mapping_are_read(service: Service, tmp_path
     assert [dict(row) for row in found.rows] == [{"id": 1, "größe in m": "a"}, {"id": 3, "größe in m": "c"}]
 
 
-def test_without_a_table_no_column_is_there(service: Service) -> None:
+def test_without_a_table_no_column_is_there(service: FabricService) -> None:
     assert service.mirrored(_NAME) == MirroredTable({}, ())
 
 
@@ -57,9 +57,9 @@ def test_differences_name_missing_and_unexpected_rows() -> None:
     assert "… (102 characters)" in found
 
 
-def test_an_error_that_lasts_is_raised_and_one_that_ends_is_not(service: Service) -> None:
+def test_an_error_that_lasts_is_raised_and_one_that_ends_is_not(service: FabricService) -> None:
     seconds = iter(range(100))
-    bench = Bench(service, Patience(3.0, 0.0, lambda: float(next(seconds))), "x")
+    bench = ExerciseBench(service, Patience(3.0, 0.0, lambda: float(next(seconds))), "x")
     errors = [STORE_UNAVAILABLE(path="p", why="busy"), STORE_UNAVAILABLE(path="p", why="busy")]
 
     def busy_at_first() -> str:

@@ -10,8 +10,8 @@ from uuid import UUID
 
 import pytest
 
-from mirror_assets.features.fabric.accept.acceptance import Acceptance, Verdict
-from mirror_assets.features.fabric.accept.bench import Patience, Service
+from mirror_assets.features.fabric.accept.acceptance import Acceptance, Finding
+from mirror_assets.features.fabric.accept.bench import FabricService, Patience
 from mirror_assets.features.fabric.accept.exercises import EXERCISES
 from mirror_assets.features.fabric.accept.scratch import leftovers
 from mirror_assets.features.fabric.client import FabricClient
@@ -46,13 +46,13 @@ def differing(
     """Run the exercises, one after another; return what those that differ have seen. The others are as expected."""
     planted = PlantedFabric(folder, replace(fault, old_rows={}))
     database = fabric.interface.add(planted.database)
-    service = Service(planted.store, client, UUID(database.id), str(planted.mirror), "dbo", PlainAccess)
+    service = FabricService(planted.store, client, UUID(database.id), str(planted.mirror), "dbo", PlainAccess)
     asked = [one for one in EXERCISES if one.name in exercises]
     answers = Acceptance(service, PollingPatience(planted), lambda _: None, side_by_side=1).run(asked)
     assert [one.name for one in answers] == [one.name for one in asked]
-    assert {one.verdict for one in answers} <= {Verdict.AS_EXPECTED, Verdict.DIFFERS}, answers
+    assert {one.verdict for one in answers} <= {Finding.AS_EXPECTED, Finding.DIFFERS}, answers
     assert leftovers(planted.store) == ()
-    return {one.name: one.seen for one in answers if one.verdict is Verdict.DIFFERS}
+    return {one.name: one.seen for one in answers if one.verdict is Finding.DIFFERS}
 
 
 @pytest.mark.parametrize("name", FAULTS)
