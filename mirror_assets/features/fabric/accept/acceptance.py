@@ -16,14 +16,19 @@ from mirror_assets.features.fabric.accept.bench import Differs, ExerciseBench, F
 from mirror_assets.features.fabric.accept.exercises import Exercise
 from mirror_assets.features.fabric.accept.scratch import PREFIX, remove
 
+_AGAIN = "Nothing: run this exercise again."
 
-class Finding(str, Enum):
+
+class AcceptVerdict(str, Enum):
     """The result of an exercise; UNKNOWN if it could not be observed, for example after an error of a request."""
 
     AS_EXPECTED = "as expected"
     DIFFERS = "differs"
     UNKNOWN = "unknown"
     NOT_RUN = "not run"
+
+
+PROBLEMS = (AcceptVerdict.DIFFERS, AcceptVerdict.UNKNOWN)
 
 
 @dataclass(frozen=True)
@@ -33,11 +38,11 @@ class ExerciseAnswer:
     name: str
     expected: str
     seen: str
-    verdict: Finding
+    verdict: AcceptVerdict
     seconds: float
     follows: str
     steps: dict[str, float]
-    statements: tuple[str, ...]
+    statements: list[str]
 
 
 @dataclass(frozen=True)
@@ -80,28 +85,21 @@ class Acceptance:
                 remove(self.service.store, table.name)
             except MirrorError as error:
                 seen = f"{seen}; {table.name} was not deleted: {error}"
-        follows = {Finding.AS_EXPECTED: exercise.fits, Finding.DIFFERS: exercise.otherwise}
-        return ExerciseAnswer(
-            exercise.name,
-            exercise.expected,
-            seen,
-            verdict,
-            seconds,
-            follows.get(verdict, "Nothing: run this exercise again."),
-            bench.steps,
-            tuple(bench.statements),
-        )
+        advice = {AcceptVerdict.AS_EXPECTED: exercise.fits, AcceptVerdict.DIFFERS: exercise.otherwise}
+        follows, (name, expected) = advice.get(verdict, _AGAIN), (exercise.name, exercise.expected)
+        return ExerciseAnswer(name, expected, seen, verdict, seconds, follows, bench.steps, bench.statements)
 
 
-def _verdict(exercise: Exercise, bench: ExerciseBench) -> tuple[Finding, str]:
+def _verdict(exercise: Exercise, bench: ExerciseBench) -> tuple[AcceptVerdict, str]:
     try:
-        return Finding.AS_EXPECTED, exercise.run(bench)
+        return AcceptVerdict.AS_EXPECTED, exercise.run(bench)
     except Differs as difference:
-        return Finding.DIFFERS, str(difference)
+        return AcceptVerdict.DIFFERS, str(difference)
     except NotRun as reason:
-        return Finding.NOT_RUN, str(reason)
+        return AcceptVerdict.NOT_RUN, str(reason)
     except Exception as error:  # noqa: BLE001 one exercise must not end the others
-        return Finding.UNKNOWN, str(error) if isinstance(error, MirrorError) else f"{type(error).__name__}: {error}"
+        kind = "" if isinstance(error, MirrorError) else f"{type(error).__name__}: "
+        return AcceptVerdict.UNKNOWN, f"{kind}{error}"
 
 
 @contextmanager

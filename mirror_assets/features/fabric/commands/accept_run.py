@@ -15,9 +15,9 @@ from mirror_assets.cli.options import Exit
 from mirror_assets.cli.output import note, refused, show, show_json, show_records, show_text
 from mirror_assets.config.load import load_config
 from mirror_assets.config.model import Config
-from mirror_assets.features.fabric.accept.acceptance import Acceptance, ExerciseAnswer, Finding
+from mirror_assets.features.fabric.accept.acceptance import PROBLEMS, Acceptance, ExerciseAnswer
 from mirror_assets.features.fabric.accept.bench import FabricService, Patience
-from mirror_assets.features.fabric.accept.exercises import EXERCISES
+from mirror_assets.features.fabric.accept.exercises import EXERCISES, Exercise
 from mirror_assets.features.fabric.accept.report import AcceptReport
 from mirror_assets.features.fabric.accept.scratch import PREFIX, leftovers, remove
 from mirror_assets.features.fabric.errors import NOT_RUNNING
@@ -57,11 +57,7 @@ def accept(
     state = service.client.status(service.database).state
     if state is not DatabaseState.RUNNING:
         raise NOT_RUNNING(item=str(service.database), state=state.value)
-    end = "they are kept" if keep else "they are deleted at the end"
-    stop = "; the database is stopped and started if it has no other tables" * any(one.is_alone for one in exercises)
-    names = ", ".join(one.name for one in exercises)
-    plan = f"tables whose names begin with {PREFIX} land there, and {end}, for {names}{stop}"
-    code = _removed(service, plan, yes=yes)
+    code = _removed(service, _plan(exercises, keep=keep), yes=yes)
     if code is not None:
         return code
     began, patience = datetime.now(timezone.utc), Patience(wait, min(_PAUSE_SECONDS, wait / 10))
@@ -71,14 +67,19 @@ def accept(
         note(f"report: {', '.join(map(str, done.write(report)))}")
     rows = [(one.name, one.verdict.value, one.seconds, one.seen, one.follows) for one in answers]
     show("Exercises", ("exercise", "verdict", "seconds", "seen", "what follows"), rows, answers, as_json=as_json)
-    statements = "\n".join(statement for one in answers for statement in one.statements)
+    statements = [statement for one in answers for statement in one.statements]
     if keep and statements and not as_json:
-        show_text(
-            "Statements for the SQL endpoint; `mirror-assets fabric accept --clean` deletes the tables", statements
-        )
+        show_text("Try at the SQL endpoint; then run `mirror-assets fabric accept --clean`", "\n".join(statements))
     if patience.interrupted.is_set():
         raise click.Abort
-    return Exit.FAILED if {one.verdict for one in answers} & {Finding.DIFFERS, Finding.UNKNOWN} else Exit.FINE
+    return Exit.FAILED if any(one.verdict in PROBLEMS for one in answers) else Exit.FINE
+
+
+def _plan(exercises: Sequence[Exercise], *, keep: bool) -> str:
+    end = "they are kept" if keep else "they are deleted at the end"
+    names = ", ".join(one.name for one in exercises)
+    stop = "; the database is stopped and started if it has no other tables" * any(one.is_alone for one in exercises)
+    return f"tables whose names begin with {PREFIX} land there, and {end}, for {names}{stop}"
 
 
 def _removed(service: FabricService, plan: str, *, yes: bool) -> Exit | None:

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import pytest
 
-from mirror_assets.features.fabric.accept.acceptance import Acceptance, Finding
+from mirror_assets.features.fabric.accept.acceptance import Acceptance, AcceptVerdict
 from mirror_assets.features.fabric.accept.bench import FabricService, Patience
 from mirror_assets.features.fabric.accept.exercises import EXERCISES
 from mirror_assets.features.fabric.accept.scratch import leftovers
@@ -50,9 +50,9 @@ def differing(
     asked = [one for one in EXERCISES if one.name in exercises]
     answers = Acceptance(service, PollingPatience(planted), lambda _: None, side_by_side=1).run(asked)
     assert [one.name for one in answers] == [one.name for one in asked]
-    assert {one.verdict for one in answers} <= {Finding.AS_EXPECTED, Finding.DIFFERS}, answers
+    assert {one.verdict for one in answers} <= {AcceptVerdict.AS_EXPECTED, AcceptVerdict.DIFFERS}, answers
     assert leftovers(planted.store) == ()
-    return {one.name: one.seen for one in answers if one.verdict is Finding.DIFFERS}
+    return {one.name: one.seen for one in answers if one.verdict is AcceptVerdict.DIFFERS}
 
 
 @pytest.mark.parametrize("name", FAULTS)

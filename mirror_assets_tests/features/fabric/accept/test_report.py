@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mirror_assets import redaction
-from mirror_assets.features.fabric.accept.acceptance import ExerciseAnswer, Finding
+from mirror_assets.features.fabric.accept.acceptance import AcceptVerdict, ExerciseAnswer
 from mirror_assets.features.fabric.accept.report import AcceptReport
 
 _GUID = "11111111-2222-3333-4444-555555555555"
@@ -29,7 +29,7 @@ _PRIVATE = {
 
 def _report(seen: str) -> AcceptReport:
     steps, moment = {"first load": 1.0}, datetime(2026, 11, 29, 17, tzinfo=timezone.utc)
-    answer = ExerciseAnswer("gap", "It waits.", seen, Finding.DIFFERS, 1.0, "Rebuild.", steps, ("SELECT 1;",))
+    answer = ExerciseAnswer("gap", "It waits.", seen, AcceptVerdict.DIFFERS, 1.0, "Rebuild.", steps, ["SELECT 1;"])
     return AcceptReport(moment, moment, 60.0, (answer,))
 
 
