@@ -87,14 +87,14 @@ def _changed(
     table = table or bench.table()
     bench.apply(table, "first load", [first], first)
     bench.apply(table, "changes", files, expected)
-    return f"{expected.num_rows} rows, all as expected"
+    return f"rows as expected: {expected.num_rows}"
 
 
 @_exercise("Check that the capacity is active and that mirroring runs: nothing else can be judged before this is.")
 def first_load(bench: ExerciseBench) -> str:
     """A file without row markers loads its rows."""
     bench.apply(bench.table(), "first load", [_THREE], _THREE)
-    return "3 rows, all as expected"
+    return "rows as expected: 3"
 
 
 @_exercise(_REPORT)

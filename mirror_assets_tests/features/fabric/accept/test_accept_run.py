@@ -7,7 +7,7 @@ import os
 import re
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -58,16 +58,26 @@ def replicating(
         yield item
 
 
-@pytest.mark.long(20)
+_SOME = ("update", "column_types", "recreate", "odd_names", "endpoint_refresh", "stop_and_start")
+
+
+@pytest.mark.long(8)
+@pytest.mark.parametrize("names", [_SOME, pytest.param([one.name for one in EXERCISES], marks=pytest.mark.soak)])
 def test_all_is_as_expected_and_nothing_is_left(
-    replicating: LoopbackItem, store: Store, tmp_path: Path, signed_in: LoopbackOneLake, fabric: LoopbackFabric
+    names: Sequence[str],
+    replicating: LoopbackItem,
+    store: Store,
+    tmp_path: Path,
+    signed_in: LoopbackOneLake,
+    fabric: LoopbackFabric,
 ) -> None:
-    assert main([*_ACCEPT, "--report", "reports"]) == 0
+    only = [part for name in names for part in ("--only", name)]
+    assert main([*_ACCEPT, "--report", "reports", *only]) == 0
     assert [name for name in replicating.names() if PREFIX in name] == []
     assert leftovers(store) == ()
     document, page = sorted((tmp_path / "reports").iterdir())
     answers = json.loads(document.read_text())["answers"]
-    assert [one["name"] for one in answers] == [one.name for one in EXERCISES]
+    assert [one["name"] for one in answers] == list(names)
     assert {one["verdict"] for one in answers} == {"as expected"}
     for text in (document.read_text(), page.read_text()):
         private = (signed_in.principal.secret, signed_in.principal.tenant, replicating.workspace, replicating.guid)
