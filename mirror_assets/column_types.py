@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -33,6 +35,23 @@ class Family(Enum):
     REFUSED = "values that a landing file can't hold"
 
 
+class NtzLanding(str, Enum):
+    """The form in which a `timestamp_ntz` column lands; the SQL endpoint leaves out columns that land as they are.
+
+    UTC: a timestamp whose time in UTC is the column's. TEXT: `yyyy-MM-dd HH:mm:ss.SSSSSS`.
+    """
+
+    UTC = "utc"
+    TEXT = "text"
+    AS_IS = "as_is"
+
+    def landed(self, spelling: str) -> str:
+        """Return the landing type of a type in Spark's spelling: that of all others is itself."""
+        by_form = {NtzLanding.UTC: "timestamp", NtzLanding.TEXT: "string", NtzLanding.AS_IS: NTZ}
+        return by_form[self] if spelling == NTZ else spelling
+
+
+NTZ = "timestamp_ntz"
 LAND_AS_TEXT = (Family.TEXT, Family.NESTED)
 
 
@@ -69,7 +88,7 @@ COLUMN_TYPES = (
     ColumnType("binary", Family.BINARY, pa.binary(), literal="CAST('{}' AS BINARY)", key_cost=2.0, direct_lake=_BINARY),
     ColumnType("date", Family.TIME, pa.date32(), literal="DATE '{}'"),
     ColumnType("timestamp", Family.TIME, pa.timestamp("us", tz="UTC"), literal="TIMESTAMP '{}'", key_cost=2.0),
-    ColumnType("timestamp_ntz", Family.TIME, pa.timestamp("us"), literal="TIMESTAMP_NTZ '{}'", key_cost=2.0),
+    ColumnType(NTZ, Family.TIME, pa.timestamp("us"), literal="TIMESTAMP_NTZ '{}'", key_cost=2.0),
     ColumnType("decimal(", Family.DECIMAL, literal="{}", key_cost=4.0),
     ColumnType("char(", Family.TEXT, key_cost=0.0),
     ColumnType("varchar(", Family.TEXT, key_cost=0.0),
@@ -95,3 +114,15 @@ def decimal_digits(spelling: str) -> tuple[int, int] | None:
     """Return precision and scale of a decimal type; None for other types."""
     digits = _DECIMAL.fullmatch(spelling)
     return (int(digits[1]), int(digits[2])) if digits else None
+
+
+# Tables of the SQL endpoint from before 2025-11-18 have varchar(8000), newer ones 16 MB (reference `landing-zone` §5).
+LONG_BYTES, MOST_BYTES = 8_000, 16 << 20
+# The largest length in bytes of each text or binary column that has a value of more than LONG_BYTES, by name.
+LongValues: TypeAlias = Mapping[str, int]
+
+
+def longest(*found: LongValues) -> LongValues:
+    """Return the largest length of each column."""
+    names = {name for one in found for name in one}
+    return {name: max(one.get(name, 0) for one in found) for name in sorted(names)}

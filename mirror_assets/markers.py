@@ -19,6 +19,9 @@ JSON_OPTIONS: Final = {
     "timeZone": "UTC",
 }
 
+# The text of a column of type `timestamp_ntz` that lands as text.
+NTZ_TEXT: Final = "yyyy-MM-dd HH:mm:ss.SSSSSS"
+
 
 class Marker(IntEnum):
     """Values of `__rowMarker__` (reference `landing-zone` §4.15)."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mirror_assets.column_types import COLUMN_TYPES, LAND_AS_TEXT, ColumnType, Family, column_type
+from mirror_assets.column_types import COLUMN_TYPES, LAND_AS_TEXT, ColumnType, Family, NtzLanding, column_type
 from mirror_assets.source.schema import landing_type, parse_schema
 from mirror_assets.verify.landed_values import LANDED_TYPES, arrow_type
 from mirror_assets_tests.pages import DOCS, codes, table
@@ -47,7 +47,7 @@ def test_a_type_lands_as_the_page_says() -> None:
         for sources, landed, *_ in table(DOCS / "encoding.md", "Types")
         for source in codes(sources)
     }
-    assert {_plain(kind): _lands_as(kind) for kind in COLUMN_TYPES} == told
+    assert {_plain(kind): NtzLanding.UTC.landed(_lands_as(kind)) for kind in COLUMN_TYPES} == told
     # Spark reads char and varchar as string.
     landing = {kind.delta or _plain(kind) for kind in COLUMN_TYPES if kind.family is not Family.REFUSED}
     assert landing - {"char", "varchar"} == set(LANDED_TYPES)

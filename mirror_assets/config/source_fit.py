@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
-from mirror_assets.column_types import column_type
+from mirror_assets.column_types import LANDING_TYPES, column_type
 from mirror_assets.config.errors import Problem, did_you_mean
 from mirror_assets.config.setting_values import Changes
 from mirror_assets.config.table_settings import TableSettings
+from mirror_assets.landing.names import MAX_NAME
 from mirror_assets.markers import ROW_ID, ROW_MARKER
+from mirror_assets.spark_names import quoted
 
+# The SQL endpoint or Direct Lake refuses these (reference `landing-zone` §5); T-SQL also ignores blanks at the end.
+_REFUSED = re.compile(r"""^\s|["'`#%+:?]|\s$""")
 _FEED_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp")
 # The name and the type of each column, in the notation of Spark's `simpleString`.
 SourceColumns: TypeAlias = Sequence[tuple[str, str]]
@@ -22,7 +27,36 @@ def source_problems(table: TableSettings, columns: SourceColumns) -> tuple[Probl
     keys = (Problem(f"{path}.keys", message) for message in _unfit_keys(table, columns))
     reserved = (Problem(f"{path}.source", message) for message in _reserved(table, columns))
     names = [name for name, _ in columns]
-    return (*keys, *missing_columns(table, names), *alike_columns(table, names), *reserved)
+    return (
+        *keys,
+        *missing_columns(table, names),
+        *alike_columns(table, names),
+        *refused_names(table, columns),
+        *reserved,
+    )
+
+
+def refused_names(table: TableSettings, columns: SourceColumns) -> tuple[Problem, ...]:
+    """Return a problem for each column that lands under a name which Fabric's SQL endpoint or Direct Lake refuses."""
+    found, replaced = list[Problem](), {name.casefold() for name in table.computed}
+    for name in table.computed:
+        if why := _why_refused(name):
+            found.append(Problem(setting_of(table, name), f"the computed column {name!r} {why}; choose another name"))
+    for name, kind in columns:
+        if table.mirrors(name) and name.casefold() not in replaced and (why := _why_refused(name)):
+            sql = f"{{sql: {quoted(name)!r}, type: {kind if kind in LANDING_TYPES else 'string'}}}"
+            rename = f"to rename it, list the other columns in `columns`, and {{new_name: {sql}}} in place of this one"
+            found.append(Problem(f"tables.{table.name}.columns", f"the source's column {name!r} {why}; {rename}"))
+    return tuple(found)
+
+
+def _why_refused(name: str) -> str:
+    if len(name) > MAX_NAME:
+        return f"has a name of more than {MAX_NAME} characters, which SQL can't have"
+    if found := _REFUSED.search(name):
+        shown = "a blank at an end" if found[0].isspace() else found[0]
+        return f"has {shown} in its name, which Fabric's SQL endpoint or Direct Lake refuses"
+    return ""
 
 
 def alike_columns(table: TableSettings, names: Sequence[str]) -> tuple[Problem, ...]:

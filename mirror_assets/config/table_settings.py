@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import BeforeValidator, Field, PlainSerializer, PlainValidator, ValidationInfo
 from pydantic_core import PydanticKnownError
 
+from mirror_assets.column_types import NtzLanding
 from mirror_assets.config.setting_values import (
     Changes,
     Columns,
@@ -117,6 +118,7 @@ class CoreSettings(Section):
     columns: Columns | None = Field(default=None, description="Columns to mirror, besides the keys; null: all.")
     where: Text | None = Field(default=None, description="Condition in Spark SQL for the rows to mirror; null: all.")
     changes: Changes = Field(default=Changes.FEED, description="How changes are read.")
+    timestamp_ntz: NtzLanding = Field(default=NtzLanding.UTC, description="Form in which `timestamp_ntz` columns land.")
     compact: bool = Field(default=False, description="Land one net change per key and slice, not one per commit.")
     start: HowToStart = Field(default=Start.SNAPSHOT, description="Content of a new mirror.")
     on_break: OnBreak = Field(default=OnBreak.REBUILD, description="Action at a commit that can't be followed.")

@@ -7,10 +7,10 @@ from dataclasses import dataclass, fields
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructType, TimestampNTZType
 
-from mirror_assets.column_types import Family, column_type
-from mirror_assets.markers import JSON_OPTIONS
+from mirror_assets.column_types import Family, NtzLanding, column_type
+from mirror_assets.markers import JSON_OPTIONS, NTZ_TEXT
 from mirror_assets.source.schema import LandedColumn, Projection
 from mirror_assets.spark_names import quoted
 
@@ -28,7 +28,8 @@ _INTERNAL_AS_KEY = (Family.BINARY, Family.TIME, Family.NESTED)
 def projected(rows: DataFrame, projection: Projection) -> DataFrame:
     """Return the landing rows, with the computed columns beside or in place of the source's.
 
-    A column that an older version of the source lacks is NULL. Raises what Spark's analyzer raises.
+    A column that an older version of the source lacks is NULL. Keys and other columns of type `timestamp_ntz` have the
+    form in which they land. Raises what Spark's analyzer raises.
 
     Texts of a collation become plain ones, so that keys are equal only if their bytes are. The mirror compares keys by
     their bytes. A collation may regard `a` and `A` as one key, and then a change of one to the other would leave the
@@ -40,11 +41,22 @@ def projected(rows: DataFrame, projection: Projection) -> DataFrame:
     if projection.where:
         rows = rows.where(F.expr(projection.where))
     values = {column.name: F.expr(column.sql).cast(column.type) for column in projection.computed}
+    computed = {name.casefold() for name in values}
     for field in rows.schema:
-        is_collated = isinstance(field.dataType, StringType) and field.dataType != StringType()
-        if is_collated and all(field.name.casefold() != name.casefold() for name in values):
-            values[field.name] = F.col(quoted(field.name)).cast("string")
+        value = _landed_form(F.col(quoted(field.name)), field.dataType, projection.ntz)
+        if value is not None and field.name.casefold() not in computed:
+            values[field.name] = value
     return rows.withColumns(values) if values else rows
+
+
+def _landed_form(value: Column, kind: DataType, ntz: NtzLanding) -> Column | None:
+    """Return the value in the form in which it lands; None for one that lands as it is, or as JSON text."""
+    if isinstance(kind, StringType) and kind != StringType():
+        return value.cast("string")
+    if not isinstance(kind, TimestampNTZType) or ntz is NtzLanding.AS_IS:
+        return None
+    # Every session is in UTC (`byte_settings.py`), so both read the clock unchanged.
+    return value.cast("timestamp") if ntz is NtzLanding.UTC else F.date_format(value.cast("timestamp"), NTZ_TEXT)
 
 
 def is_new_row() -> Column:

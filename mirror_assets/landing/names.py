@@ -41,8 +41,10 @@ _RECONCILED = "reconciled.json"
 _NUMBER = "0|[1-9][0-9]"
 _SLICE_KEY = re.compile(rf"({_NUMBER}{{0,3}})\.({_NUMBER}{{0,19}})-({_NUMBER}{{0,19}})")
 _RECORDED_SLICE = re.compile(r"([0-9]{4})-([0-9]{8,20})-([0-9]{8,20})")
-_FORBIDDEN = re.compile(r'[\\/:*?"<>|\x00-\x1f\x7f-\x9f\ud800-\udfff]')
-_MAX_NAME = 128
+# What paths can't have, and what the SQL endpoint and Direct Lake refuse (reference `landing-zone` §5).
+_FORBIDDEN = re.compile(r'[\\*<>|/:?"\'`#%+\x00-\x1f\x7f-\x9f\ud800-\udfff]')
+_OF_SQL = re.compile("sys|information_schema|guest|queryinsights|db_[a-z]+", re.IGNORECASE)
+MAX_NAME = 128
 _LATEST_MS = 2**48 - 1  # in the year 10889
 _MAX_BYTES = 240  # `[schema.]table` is one name below `_scratchPad`, and file systems allow 255 bytes
 
@@ -60,6 +62,8 @@ class TableName:
         schema, dot, table = text.rpartition(".")
         for part in (schema, table) if dot else (table,):
             _check_name(text, part)
+        if _OF_SQL.fullmatch(schema):
+            raise NAME_REFUSED(name=text, why=f"{schema!r} is a schema of the SQL endpoint's own")
         if len(text.encode()) > _MAX_BYTES:
             raise NAME_REFUSED(name=text, why=f"it is longer than {_MAX_BYTES} bytes")
         return cls(schema if dot else None, table)
@@ -171,10 +175,12 @@ def _check_name(whole: str, part: str) -> None:
         raise NAME_REFUSED(name=whole, why="Fabric ignores names that start with an underscore")
     if _FORBIDDEN.search(part) or part != part.strip():
         raise NAME_REFUSED(
-            name=whole, why='it has a space at an end or one of \\ / : * ? " < > | or a control character'
+            name=whole,
+            why="it has a space at an end, or one of \\ / : * ? \" ' ` # % + < > | or a control character; the source "
+            "can keep its name, the key under `tables` is the mirror's",
         )
-    if len(part) > _MAX_NAME:
-        raise NAME_REFUSED(name=whole, why=f"a part of it is longer than {_MAX_NAME} characters")
+    if len(part) > MAX_NAME:
+        raise NAME_REFUSED(name=whole, why=f"a part of it is longer than {MAX_NAME} characters")
 
 
 def folder_to_table(folder: str) -> TableName | None:

@@ -247,6 +247,8 @@ FOUND = "does `discover` find its tables?"
 LIMITS = "is the mirror within Fabric's limits?"
 # Of a mirrored database, and Microsoft's advice about keys (reference `landing-zone` §4.20, §4.37).
 _MOST_TABLES, _MOST_DAILY_BYTES, _MANY_KEYS = 1_000, 1e12, 5
+# It warns from this share of a limit on, while there is time to divide the tables.
+_NEAR = 0.8
 _TABLES_AT_ONCE = 8
 
 
@@ -334,13 +336,13 @@ def _discovered(rule: RuleOutcome) -> DoctorAnswer:
 
 
 def within_limits(config: Config, day_bytes: float) -> DoctorAnswer:
-    """Return a warning for each limit that the mirror exceeds, if `day_bytes` land in a day."""
+    """Return a warning for each limit that the mirror comes near to, if `day_bytes` land in a day."""
     tables, day = config.all_tables(), f"about {day_bytes / 1e9:,.1f} GB of changes a day"
     many_keys = [str(table.name) for table in tables if len(table.keys) >= _MANY_KEYS]
     problems = list[str]()
-    if len(tables) > _MOST_TABLES:
+    if len(tables) > _NEAR * _MOST_TABLES:
         problems.append(f"{len(tables):,} tables, and Fabric mirrors at most {_MOST_TABLES:,}")
-    if day_bytes > _MOST_DAILY_BYTES:
+    if day_bytes > _NEAR * _MOST_DAILY_BYTES:
         problems.append(f"{day}, and Fabric slows down after 1 TB")
     next_step = (
         "divide the tables between several mirrored databases, each with its own mirror.yaml." if problems else ""

@@ -8,20 +8,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from mirror_assets.column_types import Family
+from mirror_assets.column_types import NTZ, Family
 from mirror_assets.config.errors import Problem
 from mirror_assets.config.model import Config
 from mirror_assets.config.setting_values import Changes
-from mirror_assets.config.source_fit import alike_columns, missing_columns, setting_of, source_problems
+from mirror_assets.config.source_fit import alike_columns, missing_columns, refused_names, setting_of, source_problems
 from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.config.variables import fill_sql
 from mirror_assets.landing.format import Column
-from mirror_assets.markers import ROW_ID
+from mirror_assets.markers import NTZ_TEXT, ROW_ID
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import not_recorded
 from mirror_assets.source.actions import Metadata
 from mirror_assets.source.commits import SourceState, source_columns
-from mirror_assets.source.schema import ALL_ROWS, Field, LandedColumn, Projection, Schema, landing_type, parse_schema
+from mirror_assets.source.schema import Field, LandedColumn, Projection, Schema, landing_type, parse_schema
 from mirror_assets.source.sql_columns import SqlNotParsed, columns_used
 
 _ROW_ID = LandedColumn(ROW_ID, "bigint", nullable=False, is_row_id=True)
@@ -39,8 +39,10 @@ def table_columns(table: TableSettings, schema: Schema) -> tuple[LandedColumn, .
         if name := new.pop(source.name.casefold(), None):
             columns.append(_computed(table, name, source))
         elif table.mirrors(source.name):
-            kind, nested = landing_type(source, str(table.name)), source.kind.family is Family.NESTED
-            columns.append(LandedColumn(source.name, kind, nested=nested, nullable=source.nullable))
+            kind, nested = _landing_type(table, source), source.kind.family is Family.NESTED
+            # A change of the form is a change of the expression, so a break.
+            form = None if kind == source.type or source.type != NTZ else f"{NTZ} as {table.timestamp_ntz.value}"
+            columns.append(LandedColumn(source.name, kind, nested=nested, nullable=source.nullable, expression=form))
     columns += [_computed(table, name, None) for name in new.values() if table.computed[name].type]
     return tuple(columns)
 
@@ -48,9 +50,15 @@ def table_columns(table: TableSettings, schema: Schema) -> tuple[LandedColumn, .
 def _computed(table: TableSettings, name: str, source: Field | None) -> LandedColumn:
     """Return the column; one that Spark could regard as never NULL is written as OPTIONAL."""
     setting = table.computed[name]
-    kind = setting.type or (landing_type(source, str(table.name)) if source else "")
+    kind = setting.type or (_landing_type(table, source) if source else "")
     sql = fill_sql(f"tables.{table.name}.columns.{name}", setting.sql, os.environ)
+    if setting.type is None and source and source.type == NTZ and kind == "string":
+        sql = f"date_format(CAST((\n{sql}\n) AS {NTZ}), '{NTZ_TEXT}')"
     return LandedColumn(name, kind, nullable=False, sql=sql, expression=_fingerprint(f"{kind} {sql}"))
+
+
+def _landing_type(table: TableSettings, source: Field) -> str:
+    return landing_type(source, str(table.name), table.timestamp_ntz)
 
 
 def table_projection(config: Config, table: TableSettings, schema: Schema) -> Projection:
@@ -74,7 +82,8 @@ def table_projection(config: Config, table: TableSettings, schema: Schema) -> Pr
 
 def _unread_projection(table: TableSettings, schema: Schema) -> Projection:
     """Return the projection without the columns that it uses: its expressions may not be parsable."""
-    return Projection(_condition(table), tuple(column for column in table_columns(table, schema) if column.sql))
+    computed = tuple(column for column in table_columns(table, schema) if column.sql)
+    return Projection(_condition(table), computed, ntz=table.timestamp_ntz)
 
 
 def condition_fingerprint(table: TableSettings) -> str | None:
@@ -92,7 +101,7 @@ def changed_expressions(
     if where != condition_fingerprint(table):
         return "`where` is not the condition that landed rows have met"
     changed = [f"`{one.name}`" for one in landing if landed.get(one.name, one.expression) != one.expression]
-    return f"`columns` has another expression of {', '.join(changed)} than landed" if changed else ""
+    return f"`columns` or `timestamp_ntz` computes {', '.join(changed)} in another way than landed" if changed else ""
 
 
 def _condition(table: TableSettings) -> str:
@@ -133,10 +142,12 @@ def check_source(config: Config, table: TableSettings, state: SourceState) -> No
 def check_columns(config: Config, table: TableSettings, state: SourceState, landed: Sequence[str]) -> None:
     """Raise MISTAKES, with their lines, for `columns` that neither the source has nor the mirror ever had.
 
-    And for names that differ in case only, which a later commit may have brought.
+    And for names that differ in case only, or that Fabric refuses, which a later commit may have brought.
     """
-    names = [name for name, _ in source_columns(state)]
-    if problems := (*missing_columns(table, [*names, *landed]), *alike_columns(table, names)):
+    columns = source_columns(state)
+    names = [name for name, _ in columns]
+    missing, alike = missing_columns(table, [*names, *landed]), alike_columns(table, names)
+    if problems := (*missing, *alike, *refused_names(table, columns)):
         raise config.invalid(problems)
 
 
@@ -147,7 +158,7 @@ def checked_projection(context: TableContext, schema_string: str) -> Projection:
     """
     table, schema = context.table, parse_schema(schema_string)
     unread = _unread_projection(table, schema)
-    if unread == ALL_ROWS:
+    if not unread.where and not unread.computed:
         return unread
     from mirror_assets.encode.expressions import expression_problems  # plans need no PySpark
 

@@ -10,7 +10,15 @@ from enum import Enum
 from functools import lru_cache
 from typing import Any
 
-from mirror_assets.column_types import LAND_AS_TEXT, SPARK_NAMES, ColumnType, Family, column_type, decimal_digits
+from mirror_assets.column_types import (
+    LAND_AS_TEXT,
+    SPARK_NAMES,
+    ColumnType,
+    Family,
+    NtzLanding,
+    column_type,
+    decimal_digits,
+)
 from mirror_assets.source.errors import COLUMN_UNFIT, SCHEMA_UNREADABLE
 
 
@@ -36,12 +44,14 @@ class LandedColumn:
 class Projection:
     """A condition in Spark SQL, or empty for all rows; the computed columns; and the source's columns that both use.
 
-    The condition and the expressions may have secrets.
+    The condition and the expressions may have secrets. `ntz` is the form in which the source's columns of type
+    `timestamp_ntz` land; expressions have them as they are.
     """
 
     where: str = dataclasses.field(default="", repr=False)
     computed: tuple[LandedColumn, ...] = ()
     uses: tuple[str, ...] = ()
+    ntz: NtzLanding = NtzLanding.AS_IS
 
 
 ALL_ROWS = Projection()
@@ -96,14 +106,14 @@ def canonical(schema_string: str) -> str:
         raise SCHEMA_UNREADABLE(why=str(error)) from error
 
 
-def landing_type(field: Field, table: str) -> str:
+def landing_type(field: Field, table: str, ntz: NtzLanding = NtzLanding.AS_IS) -> str:
     """Return the column's type in a landing file as Spark spells it; nested columns and variants land as JSON text.
 
     Raises COLUMN_UNFIT for void, intervals and types unknown to us (reference `delta` §7).
     """
     if field.kind.family is Family.REFUSED:
         raise COLUMN_UNFIT(column=field.name, column_type=field.type, table=table)
-    return "string" if field.kind.family in LAND_AS_TEXT else field.type
+    return "string" if field.kind.family in LAND_AS_TEXT else ntz.landed(field.type)
 
 
 def _fields(struct: Mapping[str, Any]) -> tuple[Field, ...]:

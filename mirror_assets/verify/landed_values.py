@@ -69,6 +69,8 @@ LANDED_TYPES = {
     **dict.fromkeys(("string", "struct", "array", "map", "variant"), LandedType("string", pa.string())),
 }
 _UNLANDED = LandedType("")
+# The landing type of `timestamp_ntz`, by the setting of this name.
+_NTZ_FORMS = {"utc": "timestamp", "text": "string", "as_is": "timestamp_ntz"}
 
 
 def landed_as(type_name: str) -> LandedType:
@@ -107,7 +109,12 @@ def with_absent_columns(rows: DataFrame, projection: Projection) -> DataFrame:
 
 def landed_types(rows: DataFrame, projection: Projection) -> dict[str, str]:
     """Return the name and the landing type of all columns that can land of these rows; computed ones as declared."""
-    types = {field.name: landed_type(field.dataType) for field in rows.schema.fields}
+    types = {
+        field.name: _NTZ_FORMS[projection.ntz.value]
+        if isinstance(field.dataType, TimestampNTZType)
+        else landed_type(field.dataType)
+        for field in rows.schema.fields
+    }
     return types | {column.name: column.type for column in projection.computed}
 
 
@@ -124,6 +131,9 @@ def landed_value(rows: DataFrame, name: str, projection: Projection) -> Column:
     if field is None:  # the row id
         return file_metadata(rows, "row_id")
     value = F.col(quoted(name))
+    if isinstance(field.dataType, TimestampNTZType) and _NTZ_FORMS[projection.ntz.value] != "timestamp_ntz":
+        text = F.translate(_with_microseconds(value.cast("string")), "T", " ")
+        return text if projection.ntz.value == "text" else F.concat(text, F.lit("Z")).cast("timestamp")
     if landed_type(field.dataType) != "string":
         return value
     # A collation may call `a` and `A` equal; the mirror doesn't.

@@ -7,6 +7,7 @@ from mirror_assets.config.setting_values import ComputedColumn
 from mirror_assets.config.source_fit import source_problems
 from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.landing.names import TableName
+from mirror_assets.spark_names import quoted
 from mirror_assets_tests.config.reading import read
 
 COLUMNS = (
@@ -97,3 +98,49 @@ def test_all_problems_get_their_lines() -> None:
     error = config.invalid(source_problems(config.table("planes"), columns))
     assert [problem.line for problem in error.facts["problems"]] == [5, 5, 4]
     assert "mirror.yaml:5: tables.planes.keys: 'speed' is double" in str(error)
+
+
+@pytest.mark.parametrize("character", list("\"'`#%+:?"))
+def test_names_of_columns_that_fabric_refuses(character: str) -> None:
+    """The rename that the message proposes is accepted."""
+    odd = f"a{character}b"
+    columns = (("tailnum", "string"), (odd, "int"))
+    (problem,) = source_problems(settings("tailnum"), columns)
+    assert problem.path == f"{PLANES}.columns"
+    told = (
+        f"the source's column {odd!r} has {character} in its name, which Fabric's SQL endpoint or Direct Lake refuses"
+    )
+    assert problem.message.startswith(f"{told}; to rename it, list the other columns in `columns`, and {{new_name: ")
+    computed = {"new_name": ComputedColumn(sql=quoted(odd), type="int")}
+    renamed = settings("tailnum").model_copy(update={"columns": ("tailnum", computed)})
+    assert source_problems(renamed, columns) == ()
+    as_computed = settings("tailnum").model_copy(
+        update={"columns": ("tailnum", {odd: ComputedColumn(sql="1", type="int")})}
+    )
+    (problem,) = source_problems(as_computed, columns)
+    assert problem == Problem(
+        f"{PLANES}.columns.1.{odd}",
+        f"the computed column {odd!r} has {character} in its name, which Fabric's SQL endpoint or Direct Lake refuses; "
+        "choose another name",
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        (" a", "has a blank at an end in its name"),
+        ("a ", "has a blank at an end in its name"),
+        ("ä" * 129, "has a name of more than 128 characters, which SQL can't have"),
+    ],
+)
+def test_blanks_at_an_end_and_long_names_of_columns(name: str, why: str) -> None:
+    (problem,) = source_problems(settings("tailnum"), (("tailnum", "string"), (name, "struct<a:int>")))
+    assert f"the source's column {name!r} {why}" in problem.message
+    assert problem.message.endswith(f"{{new_name: {{sql: '`{name}`', type: string}}}} in place of this one")
+
+
+@pytest.mark.parametrize(
+    "name", ["with space", ",;{}()=", "dotted.name", "tab\tbed", "名前 é", "_metadata", "ä" * 128, "sys"]
+)
+def test_names_of_columns_that_column_mapping_supports(name: str) -> None:
+    assert source_problems(settings("tailnum"), (("tailnum", "string"), (name, "int"))) == ()

@@ -328,7 +328,9 @@ def test_a_place_without_tables_is_reported(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("tables", "keys", "day_bytes", "warned", "divides"),
     [
-        (1_000, "a, b, c, d", 0.9e12, "", False),
+        (800, "a, b, c, d", 0.8e12, "", False),
+        (801, "a", 0.0, "801 tables, and Fabric mirrors at most 1,000", True),
+        (1, "a", 0.81e12, "about 810.0 GB of changes a day, and Fabric slows down after 1 TB", True),
         (1_001, "a", 0.0, "1,001 tables, and Fabric mirrors at most 1,000", True),
         (1, "a", 1.1e12, "about 1,100.0 GB of changes a day, and Fabric slows down after 1 TB", True),
         (1, "a, b, c, d, e", 0.0, "t0 has as many or more", False),
@@ -345,7 +347,7 @@ def test_each_limit_of_fabric_is_a_warning(
 
 
 def test_what_lands_in_a_day_is_summed_over_the_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "daily_bytes", lambda *_: 0.6e12)
+    monkeypatch.setattr(doctor, "daily_bytes", lambda *_: 0.45e12)
     made = project(tmp_path, "orders: {source: ./orders, keys: [id]}\nlines: {source: ./lines, keys: [id]}")
     (found,) = examine_mirror(made.config, made.store, made.tables())
     assert (found.question, found.verdict) == (LIMITS, DoctorVerdict.OK)
@@ -355,5 +357,5 @@ def test_what_lands_in_a_day_is_summed_over_the_tables(tmp_path: Path, monkeypat
     (found,) = examine_mirror(made.config, made.store, made.tables())
     assert (found.verdict, found.words) == (
         DoctorVerdict.WARN,
-        "about 1,200.0 GB of changes a day, and Fabric slows down after 1 TB",
+        "about 900.0 GB of changes a day, and Fabric slows down after 1 TB",
     )
