@@ -190,7 +190,10 @@ _TYPED: Sequence[tuple[str, pa.DataType, object]] = (
 )
 
 
-@_exercise("Convert the columns that differ, by expressions in `columns`, or leave them out there.", _TRY_SQL)
+@_exercise(
+    "Convert columns that differ by expressions in `columns`. If timestamp_ntz differs, keep `timestamp_ntz: utc`.",
+    f"`timestamp_ntz: as_is` keeps the type in OneLake. {_TRY_SQL}",
+)
 def column_types(bench: ExerciseBench) -> str:
     """Each column has the type and the value with which it landed, in the Delta files in OneLake."""
     landed = {f"c{number}": name for number, (name, _, _) in enumerate(_TYPED)}
