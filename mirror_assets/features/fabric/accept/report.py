@@ -34,8 +34,7 @@ class AcceptReport:
     answers: tuple[ExerciseAnswer, ...]
 
     def write(self, folder: Path) -> tuple[Path, Path]:
-        """Write the report into the folder, as Markdown and as JSON, and return the paths."""
-        folder.mkdir(parents=True, exist_ok=True)
+        """Write the report into an existing folder, as Markdown and as JSON, and return the paths."""
         base = folder / f"accept-{self.began:%Y%m%d-%H%M%S}"
         markdown, document = base.with_suffix(".md"), base.with_suffix(".json")
         markdown.write_text("\n".join(self._lines()), encoding="utf-8")

@@ -53,6 +53,8 @@ def accept(
     Raises MISTAKES without a mirrored database in the configuration, and NOT_RUNNING.
     """
     exercises = [one for one in EXERCISES if not only or one.name in only]
+    if report is not None:
+        _require_folder(report)
     service = _service(load_config(path))
     state = service.client.status(service.database).state
     if state is not DatabaseState.RUNNING:
@@ -73,6 +75,14 @@ def accept(
     if patience.interrupted.is_set():
         raise click.Abort
     return Exit.FAILED if any(one.verdict in PROBLEMS for one in answers) else Exit.FINE
+
+
+def _require_folder(report: Path) -> None:
+    """Make the folder before the run, which would be in vain without it. Raises click.BadParameter."""
+    try:
+        report.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise click.BadParameter(str(error), param_hint="--report") from error
 
 
 def _plan(exercises: Sequence[Exercise], *, keep: bool) -> str:

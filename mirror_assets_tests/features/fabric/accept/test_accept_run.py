@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -115,7 +116,7 @@ def test_the_next_run_deletes_what_a_killed_one_has_left(store: Store) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_run_deletes_its_tables_and_starts_mirroring_again(
+def test_an_interrupted_run_deletes_its_tables_and_reports_what_it_has(
     number: signal.Signals, store: Store, database: LoopbackDatabase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is applied, so all exercises wait."""
@@ -130,6 +131,34 @@ def test_an_interrupted_run_deletes_its_tables_and_starts_mirroring_again(
     assert leftovers(store) == ()
     (document,) = (tmp_path / "reports").glob("*.json")
     assert {one["seen"] for one in json.loads(document.read_text())["answers"]} == {"interrupted"}
+
+
+@pytest.mark.usefixtures("replicating")
+def test_mirroring_is_started_again_if_the_run_is_interrupted_while_it_is_stopped(
+    store: Store, database: LoopbackDatabase
+) -> None:
+    def interrupt() -> None:
+        while database.state != "Stopped":
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    with pytest.raises(SystemExit) as ended:
+        main([*_ACCEPT, "--only", "stop_and_start"])
+    thread.join()
+    assert ended.value.code == 130
+    assert database.state in ("Starting", "Running")
+    assert leftovers(store) == ()
+
+
+@pytest.mark.usefixtures("store")
+def test_a_folder_that_can_not_be_written_is_refused_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SystemExit) as ended:
+        main([*_ACCEPT, "--report", "file/reports"])
+    assert ended.value.code == 2
+    assert "--report" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("replicating")

@@ -46,7 +46,7 @@ def test_values_of_variables_are_replaced(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_both_files_have_the_same_answers(tmp_path: Path) -> None:
-    markdown, document = _report("a line\nand another | one").shareable([]).write(tmp_path / "new")
+    markdown, document = _report("a line\nand another | one").shareable([]).write(tmp_path)
     page, facts = markdown.read_text(), json.loads(document.read_text())
     assert "| gap | differs | 1.0 |" in page
     assert "- seen: a line and another | one" in page
