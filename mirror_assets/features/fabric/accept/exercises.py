@@ -202,7 +202,9 @@ def column_types(bench: ExerciseBench) -> str:
     loaded = _table(pa.schema([("id", pa.int64()), *fields]), (1, *values), (2, *(None for _ in values)))
     table = bench.table()
     for column, name in landed.items():
-        bench.propose(f"[id], [{column}] /* {name} */, SQL_VARIANT_PROPERTY([{column}], 'BaseType')", table)
+        bench.propose(f"[id], [{column}] AS [{name}]", table)
+    named = f"WHERE TABLE_NAME = '{table.name.table}'"
+    bench.statements.append(f"SELECT COLUMN_NAME, DATA_TYPE FROM INFORMATION_SCHEMA.COLUMNS {named};")  # noqa: S608
     table.land(loaded)
     bench.shows(table, "first load", loaded.select(["id"]))
     found = bench.service.mirrored(table.name)
