@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -112,3 +114,15 @@ def decimal_digits(spelling: str) -> tuple[int, int] | None:
     """Return precision and scale of a decimal type; None for other types."""
     digits = _DECIMAL.fullmatch(spelling)
     return (int(digits[1]), int(digits[2])) if digits else None
+
+
+# Tables of the SQL endpoint from before 2025-11-18 have varchar(8000), newer ones 16 MB (reference `landing-zone` §5).
+LONG_BYTES, MOST_BYTES = 8_000, 16 << 20
+# The largest length in bytes of each text or binary column that has a value of more than LONG_BYTES, by name.
+LongValues: TypeAlias = Mapping[str, int]
+
+
+def longest(*found: LongValues) -> LongValues:
+    """Return the largest length of each column."""
+    names = {name for one in found for name in one}
+    return {name: max(one.get(name, 0) for one in found) for name in sorted(names)}

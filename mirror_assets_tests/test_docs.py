@@ -43,6 +43,8 @@ _CLASS = re.compile(r"[A-Z][a-z]+(?:[A-Z][a-z]+)+")
 _REFERENCE = re.compile(r"[\w/-]+\.py(?:::\w+)?")
 
 _MINIMAL = "landing_zone: {path: ./landing}\ntables: {orders: {source: ./orders, keys: [order_id]}}"
+_GUID = "11111111-2222-4333-8444-555555555555"
+_ONELAKE = f"https://onelake.dfs.fabric.microsoft.com/{_GUID}/{_GUID}/Files/LandingZone"
 
 
 # Checks and errors.
@@ -50,6 +52,7 @@ _MINIMAL = "landing_zone: {path: ./landing}\ntables: {orders: {source: ./orders,
 
 def test_every_check_is_in_the_table_with_its_asset_and_whether_it_blocks() -> None:
     text = _MINIMAL.replace("keys: [order_id]", "keys: [order_id], history: slices, direct_lake: {sku: F64}")
+    text = text.replace("path: ./landing", f"onelake: {{url: '{_ONELAKE}'}}")
     checks = build_definitions(parse_config(text.encode(), Path("mirror.yaml"), {})).asset_checks or []
     specs = [spec for definition in checks for spec in definition.check_specs]
     told = [

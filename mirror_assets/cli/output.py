@@ -142,12 +142,15 @@ def _plain(value: object) -> object:
     return dict(value) if isinstance(value, Mapping) else str(value)
 
 
-def is_confirmed(table: TableName, consequence: str) -> bool:
-    """State the consequence; return whether the user types the table's name. Raises UNCONFIRMED without a terminal."""
+def is_confirmed(name: object, consequence: str, what: str = "the table's name") -> bool:
+    """State the consequence; return whether the user types this name, which `what` describes.
+
+    Raises UNCONFIRMED without a terminal.
+    """
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UNCONFIRMED(consequence=consequence)
-    note(f"{consequence}.\nType the table's name to continue:")
-    if sys.stdin.readline().strip() == str(table):
+    note(f"{consequence}.\nType {what} to continue:")
+    if sys.stdin.readline().strip() == str(name):
         return True
     note("nothing was changed")
     return False

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame, Observation, SparkSession, Window
 from pyspark.sql import functions as F
 
+from mirror_assets.column_types import LongValues
 from mirror_assets.encode.columns import (
     CHANGE_TYPE,
     COMMIT_VERSION,
@@ -76,6 +77,7 @@ class GroupRead:
     group: EncodeGroup
     counted: Counted | None
     scanned: int | None = None
+    long_values: LongValues = field(default_factory=dict)
 
 
 class EncodedGroup:
@@ -101,16 +103,17 @@ class EncodedGroup:
 
     def write(self, folder: str) -> GroupRead:
         """Write the rows into the new folder. Raises DUPLICATE_KEY, ROWS_MISPLACED, and what Spark raises."""
-        write_parts(self.rows, folder, 0 if self._observed else self._slice.target_rows)
+        long_values = write_parts(self.rows, folder, 0 if self._observed else self._slice.target_rows)
         if self._observed is None:
             is_counted_apart = self._counted is None and self._slice.projection.where
-            return GroupRead(self.group, self._counted, number_of(self._read) if is_counted_apart else None)
+            scanned = number_of(self._read) if is_counted_apart else None
+            return GroupRead(self.group, self._counted, scanned, long_values)
         counts = observed(self._pairs)
         if repeats := counts[_DUPLICATES]:
             raise duplicate_key(self._slice.table, repeats, repeated_key_samples(self._landing, self._slice.keys))
         if misplaced := counts[_MISPLACED]:
             raise ROWS_MISPLACED(table=self._slice.table, rows=misplaced, first=self.group.first, last=self.group.last)
-        return GroupRead(self.group, self._observed.counted())
+        return GroupRead(self.group, self._observed.counted(), long_values=long_values)
 
     def _kinds(self) -> frozenset[str] | None:
         """Return the change types of the commit's rows, if no two of them can share a key."""

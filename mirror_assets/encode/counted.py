@@ -8,6 +8,7 @@ from typing import NamedTuple
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
+from mirror_assets.column_types import LongValues, longest
 from mirror_assets.encode.columns import CHANGE_TYPE, COMMIT_VERSION, is_new_row, projected
 from mirror_assets.source.commits import ReadRows
 from mirror_assets.source.schema import Projection
@@ -22,12 +23,13 @@ class Counted:
     """Rows of a slice by change type: those that Spark read, and those of them that meet the condition.
 
     `weighted` is the sum of the weights of the commits of all rows read, negative for old rows: sums of different
-    commits differ, almost always.
+    commits differ, almost always. `long_values` are those of the parts.
     """
 
     scanned: ReadRows = field(default_factory=ReadRows)
     landing: ReadRows = field(default_factory=ReadRows)
     weighted: int = 0
+    long_values: LongValues = field(default_factory=dict)
 
     @classmethod
     def of_commit(cls, version: int, scanned: ReadRows, landing: ReadRows) -> Counted:
@@ -37,7 +39,12 @@ class Counted:
 
     def __add__(self, other: Counted) -> Counted:
         """Add both."""
-        return Counted(self.scanned + other.scanned, self.landing + other.landing, self.weighted + other.weighted)
+        return Counted(
+            self.scanned + other.scanned,
+            self.landing + other.landing,
+            self.weighted + other.weighted,
+            longest(self.long_values, other.long_values),
+        )
 
 
 class ObservedRows(NamedTuple):

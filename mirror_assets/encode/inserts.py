@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import BinaryType, StringType
 
+from mirror_assets.column_types import LONG_BYTES, LongValues
 from mirror_assets.encode.columns import described, inserted_row, projected
 from mirror_assets.encode.counted import Counted, number_of
 from mirror_assets.encode.scan_reader import read_scan
@@ -16,17 +19,26 @@ from mirror_assets.source.commits import ReadRows
 from mirror_assets.source.errors import ROWS_CHANGED
 from mirror_assets.source.scan import RowKind, Scan
 from mirror_assets.source.schema import ALL_ROWS, LandedColumn, Projection
+from mirror_assets.spark_api import observed
+from mirror_assets.spark_names import quoted
 
 _ROW_GROUP_BYTES = 256 << 20
 
 
-def write_parts(frame: DataFrame, folder: str, most_rows: int = 0) -> None:
-    """Write each Spark partition of `frame` as one Parquet file into the new `folder`. Raises what Spark raises.
+def write_parts(frame: DataFrame, folder: str, most_rows: int = 0) -> dict[str, int]:
+    """Write each Spark partition of `frame` as one Parquet file into the new `folder`; return its long values.
 
+    These are the text and binary columns that have one of more than LONG_BYTES, each with its largest length in bytes.
     `most_rows` above 0 splits a partition into files of at most that many rows; their names sort in writing order.
+    Raises what Spark raises.
     """
+    seen, lengths = Observation(), dict[str, Column]()
+    for field in frame.schema:
+        if isinstance(field.dataType, StringType | BinaryType):
+            lengths[field.name] = F.max(F.octet_length(quoted(field.name))).alias(f"bytes_{len(lengths)}")
+    rows = frame.observe(seen, *lengths.values()) if lengths else frame
     (
-        frame.write.option("compression", "zstd")
+        rows.write.option("compression", "zstd")
         .option("maxRecordsPerFile", most_rows)
         .option("parquet.block.size", _ROW_GROUP_BYTES)
         # Dictionaries cost a fifth of the encoder's CPU time; a landing file is read only once (docs/performance.md).
@@ -35,6 +47,9 @@ def write_parts(frame: DataFrame, folder: str, most_rows: int = 0) -> None:
         .option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false")
         .parquet(folder)
     )
+    counts = observed(seen) if lengths else {}
+    found = {name: counts[f"bytes_{at}"] or 0 for at, name in enumerate(lengths)}
+    return {name: count for name, count in found.items() if count > LONG_BYTES}
 
 
 @dataclass(frozen=True)
@@ -53,11 +68,17 @@ class InsertsSlice:
     projection: Projection = ALL_ROWS
 
 
-def encode_inserts(spark: SparkSession, slice_: InsertsSlice, folder: str, footer: Mapping[str, str]) -> Counted | None:
+class InsertsRead(NamedTuple):
+    """The rows that were read, if there is a condition: else the parts have all of them; and the long values."""
+
+    counted: Counted | None
+    long_values: LongValues
+
+
+def encode_inserts(spark: SparkSession, slice_: InsertsSlice, folder: str, footer: Mapping[str, str]) -> InsertsRead:
     """Write the rows into `folder`; no rows become one file without rows.
 
-    Returns the counts of the rows read if there is a condition; else the parts have all of them. Raises ROWS_CHANGED
-    when a commit of appends removes rows, and the errors of `spark_error`.
+    Raises ROWS_CHANGED when a commit of appends removes rows, and the errors of `spark_error`.
     """
     removing = min((file.version for file in slice_.scan.files if file.kind is not RowKind.INSERT), default=None)
     if removing is not None:
@@ -68,12 +89,12 @@ def encode_inserts(spark: SparkSession, slice_: InsertsSlice, folder: str, foote
         source = projected(read, slice_.projection)
         # Spark merges the scan's partitions without a shuffle: the order of inserts is free.
         rows = source.select(*inserted_row(source, slice_.columns, footer)).coalesce(slice_.parts)
-        write_parts(rows, folder, slice_.target_rows)
+        long_values = write_parts(rows, folder, slice_.target_rows)
         if not slice_.projection.where:
-            return None
+            return InsertsRead(None, long_values)
         # An Observation during the write would cost far more than reading the condition's columns again.
         counts = (ReadRows(insert=number_of(rows)) for rows in (read, source))
-        return Counted.of_commit(slice_.version, *counts)
+        return InsertsRead(Counted.of_commit(slice_.version, *counts), long_values)
 
 
 def encode_no_rows(

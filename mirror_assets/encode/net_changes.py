@@ -17,7 +17,7 @@ which rewrites preserve, and the version that last changed the row; otherwise, a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import Column, DataFrame, Observation, Row, SparkSession, Window
 from pyspark.sql import functions as F
@@ -82,10 +82,10 @@ def encode_net(changes: ObservedRows, slice_: NetSlice, folder: str, footer: Map
     """
     repeats = Observation()
     with spark_errors(f"{slice_.table}, encoding into {folder}"):
-        write_parts(net_rows(changes.rows, slice_, footer, repeats), folder)
+        long_values = write_parts(net_rows(changes.rows, slice_, footer, repeats), folder)
         if found := observed(repeats)[_REPEATS]:
             raise duplicate_key(slice_.table, found, repeated_key_samples(changes.rows, slice_.keys))
-        return changes.counted()
+        return replace(changes.counted(), long_values=long_values)
 
 
 def net_rows(
@@ -147,8 +147,8 @@ def encode_differences(
             parts, part_rows = slice_.net.parts, slice_.net.part_rows
             parts = min(parts, parts_for(counts["keys"], part_rows)) if part_rows else parts
             rows = differing.landed_rows(changed, footer, parts, is_few=counts["keys"] <= _BROADCAST_KEYS)
-            write_parts(rows, folder)
-            return differing.counted(seen)
+            long_values = write_parts(rows, folder)
+            return replace(differing.counted(seen), long_values=long_values)
         finally:
             changed.unpersist()
 

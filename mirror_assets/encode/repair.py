@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from mirror_assets.encode.columns import HelperNames, described
+from mirror_assets.encode.counted import Counted
 from mirror_assets.encode.errors import duplicate_key
 from mirror_assets.encode.inserts import write_parts
 from mirror_assets.encode.spark_errors import spark_errors
@@ -65,7 +66,7 @@ def repair_changes(slice_: RepairSlice) -> RepairChanges:
     return RepairChanges(counts, samples)
 
 
-def encode_repair(slice_: RepairSlice, folder: str, footer: Mapping[str, str]) -> ReadRows:
+def encode_repair(slice_: RepairSlice, folder: str, footer: Mapping[str, str]) -> Counted:
     """Write the changes into `folder`, one file per part that has rows; return their counts by change type.
 
     The counts are those of the comparison. A row that `rows_to_land` lacks or repeats makes the numbers in the files
@@ -75,10 +76,11 @@ def encode_repair(slice_: RepairSlice, folder: str, footer: Mapping[str, str]) -
     with spark_errors(f"{slice_.table}, encoding into {folder}"), _marked(slice_) as marked:
         counts = _counted(slice_, marked)
         rows = _landed_rows(slice_, marked, is_few=sum(counts.values()) <= _BROADCAST_KEYS)
-        write_parts(rows.select(*described(slice_.columns, footer), ROW_MARKER), folder)
+        long_values = write_parts(rows.select(*described(slice_.columns, footer), ROW_MARKER), folder)
     updates = counts[Marker.UPDATE]
     # The old rows of an UPSERT are unknown.
-    return ReadRows(counts[Marker.UPSERT], updates, updates, counts[Marker.DELETE])
+    read = ReadRows(counts[Marker.UPSERT], updates, updates, counts[Marker.DELETE])
+    return Counted(read, read, long_values=long_values)
 
 
 @contextmanager

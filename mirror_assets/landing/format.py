@@ -12,6 +12,7 @@ from typing import Annotated, Literal, TypeVar
 import pydantic
 from pydantic import Field
 
+from mirror_assets.column_types import LongValues
 from mirror_assets.landing.errors import MANIFEST_CORRUPT, NameRefused
 from mirror_assets.landing.names import AttemptFolder, SliceKey, TableName, part_place
 
@@ -275,6 +276,7 @@ class SliceRecord(Record):
     compared: ComparedVersions | None = None
     binding: str | None = None
     commit_digest: str | None = None
+    long_values: LongValues = {}
 
     @property
     def loading(self) -> Loading | None:
@@ -378,6 +380,7 @@ class Manifest(CommittedGeneration):
     landed_rows: Count = 0
     unproved_commits: Count = 0
     commits_by_files: Count = 0
+    long_values: LongValues = {}
     entries: tuple[Entry, ...]
 
     @property

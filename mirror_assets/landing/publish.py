@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from mirror_assets.column_types import longest
 from mirror_assets.errors import UnknownOutcome
 from mirror_assets.landing.errors import LOST_RACE, SLICE_MISSING, SLICE_NOT_CHECKED, SLICE_NOT_STAGED
 from mirror_assets.landing.format import Entry, Manifest, SliceKind, SliceRecord, continues, is_next
@@ -179,6 +180,7 @@ def _manifest(record: SliceRecord, current: VersionedManifest | None) -> Manifes
         landed_rows=(current.manifest.landed_rows if current else 0) + record.markers.total,
         unproved_commits=(current.manifest.unproved_commits if current else 0) + record.unproved_commits,
         commits_by_files=(current.manifest.commits_by_files if current else 0) + record.commits_by_files,
+        long_values=longest(current.manifest.long_values if current else {}, record.long_values),
         entries=entries,
     )
 

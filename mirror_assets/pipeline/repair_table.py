@@ -13,7 +13,6 @@ from functools import partial
 
 from mirror_assets.config.setting_values import OnDropColumn
 from mirror_assets.encode.columns import inserted_row, projected
-from mirror_assets.encode.counted import Counted
 from mirror_assets.encode.repair import MARKERS, RepairChanges, RepairSlice, encode_repair, repair_changes
 from mirror_assets.encode.scan_reader import read_scan
 from mirror_assets.errors import MirrorError
@@ -139,8 +138,7 @@ def repair_table(context: TableContext, mirror: Mirror, report: Callable[[str], 
     position = position_after(repair.manifest)
 
     def encode(folder: str, receipt: Receipt) -> EncodedSlice:
-        read = encode_repair(repair.slice, folder, receipt_metadata(receipt))
-        return EncodedSlice(Counted(read, read))
+        return EncodedSlice(encode_repair(repair.slice, folder, receipt_metadata(receipt)))
 
     def stage() -> SliceRecord:
         return stage_attempt(context, repair.planned, position, encode)

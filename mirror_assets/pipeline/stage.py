@@ -8,9 +8,10 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TypeAlias
 
+from mirror_assets.column_types import LongValues, longest
 from mirror_assets.encode.changes import ChangesSlice, GroupRead, encode_changes
 from mirror_assets.encode.counted import Counted, observed_changes
 from mirror_assets.encode.errors import DUPLICATE_KEY
@@ -79,11 +80,19 @@ class EncodedSlice:
     """What an encoder read, and for a slice of changes the groups of commits that it wrote.
 
     Without `counted` and groups, all rows of the parts were read, and no others. `by_feed`: it read change files.
+    `inserted` are the long values of inserts.
     """
 
     counted: Counted | None = None
     groups: tuple[GroupRead, ...] = ()
     by_feed: bool = False
+    inserted: LongValues = field(default_factory=dict)
+
+    @property
+    def long_values(self) -> LongValues:
+        """The long values of all parts."""
+        counted = self.counted.long_values if self.counted else {}
+        return longest(self.inserted, counted, *(group.long_values for group in self.groups))
 
 
 Encode: TypeAlias = Callable[[str, Receipt], EncodedSlice]
@@ -116,7 +125,8 @@ def encode_slice(
         groups = encode_changes(spark(), changes, folder, footer)
         return EncodedSlice(groups=groups, by_feed=scan.reads_change_files)
     inserts = InsertsSlice(table, scan, planned.last, columns, planned.parts, planned.target_rows, projection)
-    return EncodedSlice(encode_inserts(spark(), inserts, folder, footer))
+    read = encode_inserts(spark(), inserts, folder, footer)
+    return EncodedSlice(read.counted, inserted=read.long_values)
 
 
 def _encode_net(
@@ -252,6 +262,7 @@ def _attempt(
                 compared=ComparedVersions(**asdict(planned.compared)) if planned.compared else None,
                 binding=planned_binding(context.table, planned),
                 commit_digest=planned.digests[-1] if planned.digests else None,
+                long_values=encoded.long_values,
             )
             # Change files may contradict the actions of their commits.
             if encoded.by_feed and (found := check_rows(context, record)).problems:

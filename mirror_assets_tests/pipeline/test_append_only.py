@@ -127,7 +127,7 @@ def test_appends_need_no_shuffle_and_no_feed_and_removed_rows_are_never_encoded(
     assert "Exchange" not in plan
     assert "Sort" not in plan
     slice_ = InsertsSlice("t", appended, 2, columns, 1, 1000)
-    assert encode_inserts(events.spark, slice_, str(tmp_path / "one"), {}) is None
+    assert encode_inserts(events.spark, slice_, str(tmp_path / "one"), {}).counted is None
     assert [row["id"] for row in pq.read_table(tmp_path / "one").to_pylist()] == [3]
     with raises_row(ROWS_CHANGED, match="version 3 removes rows"):
         encode_inserts(events.spark, replace(slice_, scan=removed), str(tmp_path / "two"), {})

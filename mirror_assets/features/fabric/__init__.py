@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from mirror_assets.config.rules import Rule
     from mirror_assets.feature import MirrorPlace
     from mirror_assets.landing.names import TableName
+    from mirror_assets.orchestration.asset_check import Check
     from mirror_assets.settings import Section
 
 
@@ -45,6 +46,11 @@ class _Fabric(Feature):
         from mirror_assets.features.fabric.fabric_settings import zone_of_fabric
 
         return (zone_of_fabric,)
+
+    def checks(self) -> Sequence[Check]:
+        from mirror_assets.features.fabric.with_dagster.fabric_checks import FABRIC_CHECKS
+
+        return FABRIC_CHECKS
 
     def commands(self) -> Sequence[click.Command]:
         from mirror_assets.features.fabric.commands import fabric

@@ -139,6 +139,11 @@ class FabricClient:
         with fabric_errors(f"start mirrored database {database}"):
             self._client.mirroring.start_mirroring(self._workspace, str(database))
 
+    def stop(self, database: UUID) -> None:
+        """Stop mirroring. When it is started again, Fabric reads the landing zone from the first file on."""
+        with fabric_errors(f"stop mirrored database {database}"):
+            self._client.mirroring.stop_mirroring(self._workspace, str(database))
+
     def status(self, database: UUID) -> DatabaseStatus:
         """Read the state of the mirrored database."""
         with fabric_errors(f"show the status of mirrored database {database}"):

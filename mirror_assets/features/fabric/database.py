@@ -1,7 +1,7 @@
 """A mirrored database as plain values: its state, its tables and its definition; and how to create and start one.
 
-Both are safe to run again after any failure. Nothing stops one: an open mirror that is stopped and started again
-replays its whole landing zone (reference `landing-zone` §4.41). Does not import Fabric's client.
+Both are safe to run again after any failure. Only `fabric accept` stops one: an open mirror that is stopped and started
+again replays its whole landing zone (reference `landing-zone` §4.41). Does not import Fabric's client.
 """
 
 from __future__ import annotations

@@ -37,6 +37,14 @@ FABRIC_NOT_READY = ErrorRow(
     "wait until `mirror-assets fabric status` shows another state, then run again.",
     "mirror-assets fabric status",
 )
+NOT_RUNNING = ErrorRow(
+    FabricCode.FABRIC_UNAVAILABLE,
+    SettingError,
+    "The exercises of `fabric accept` need a mirrored database that applies files.",
+    "mirrored database {item} is {state}: nothing would be applied.",
+    "run `mirror-assets fabric start`, wait until `mirror-assets fabric status` shows Running, then run again.",
+    "mirror-assets fabric start\nmirror-assets fabric accept --list",
+)
 FABRIC_DENIED = ErrorRow(
     FabricCode.FABRIC_REFUSED,
     SettingError,

@@ -28,6 +28,7 @@ class LoopbackDatabase:
     """One mirrored database. `coming` are the states that it takes next, one with each question for its status.
 
     `refreshed` has the tables of each refresh of the SQL endpoint; those of `refusals` fail, each with this error.
+    `replay` is called when it starts after it was stopped: Fabric then reads the landing zone from the first file on.
     """
 
     name: str
@@ -40,6 +41,7 @@ class LoopbackDatabase:
     endpoint: Json = field(default_factory=lambda: {"id": str(uuid.uuid4()), "provisioningStatus": "Success"})
     refusals: dict[str, str] = field(default_factory=dict)
     refreshed: list[Sequence[str]] = field(default_factory=list)
+    replay: Callable[[], object] = bool
     id: str = field(default_factory=lambda: str(uuid.uuid4()))
 
     def status_answer(self) -> Json:
@@ -60,9 +62,14 @@ class LoopbackDatabase:
         times = dict.fromkeys(("startDateTime", "endDateTime", "lastSuccessfulSyncDateTime"), "2026-11-21T05:07:11Z")
         return {"tableName": name, "status": "Failure" if code else "Success", **times, **error}
 
+    def stop(self) -> None:
+        self.state, self.coming = "Stopping", ["Stopped"]
+
     def start(self) -> bool:
         if self.state == "Initializing":
             return False
+        if self.state == "Stopped":
+            self.replay()
         self.starts += 1
         self.state, self.coming = "Starting", ["Running"]
         return True
@@ -80,12 +87,12 @@ def replicating(replicator: LocalReplicator) -> Callable[[], list[Json]]:
     """The tables of a service that replicates: it runs an iteration per request, and reports what Fabric reports."""
 
     def tables() -> list[Json]:
-        return [_reported(status) for status in replicator.poll()]
+        return [reported_status(status) for status in replicator.poll()]
 
     return tables
 
 
-def _reported(status: TableStatus) -> Json:
+def reported_status(status: TableStatus) -> Json:
     synced = {"lastSyncDateTime": status.last_sync.isoformat()} if status.last_sync else {}
     failed = {"errorCode": status.error_code, "message": status.message}
     return reported_table(

@@ -82,6 +82,7 @@ class Interface:
             "getDefinition": lambda: self._maybe_later({"definition": database.definition}),
             "updateDefinition": lambda: self._update(request, database),
             "startMirroring": lambda: _started(database),
+            "stopMirroring": lambda: _stopped(database),
             "getMirroringStatus": lambda: Answer(200, database.status_answer()),
             "getTablesMirroringStatus": lambda: self._page(request, "data", database.tables()),
         }
@@ -154,6 +155,11 @@ class Interface:
                 return Answer.refusal(400, "OperationHasNoResult", "The operation has no result.")
             return Answer(200, result)
         return Answer(200, waits.pop(0) if len(waits) > 1 else waits[0], {"Retry-After": "0"})
+
+
+def _stopped(database: LoopbackDatabase) -> Answer:
+    database.stop()
+    return Answer(200)
 
 
 def _started(database: LoopbackDatabase) -> Answer:

@@ -58,6 +58,18 @@ class LoopbackItem:
         with self._storage.lock:
             self._item.tree.remove(_at(path))
 
+    def put_tables(self, files: Mapping[str, bytes]) -> None:
+        """Make these the files of the mirrored tables, all at once; a file that has its content already is kept."""
+        with self._storage.lock:
+            tree, wanted = self._item.tree, {f"Tables/{path}": data for path, data in files.items()}
+            for path in [path for path in tree.below("Tables") if isinstance(tree.get(path), File)]:
+                if path not in wanted:
+                    tree.remove(path)
+            for path, data in wanted.items():
+                found = tree.get(path)
+                if found is None or found.data != data:
+                    tree.put(path, File(data))
+
     def saved(self) -> Mapping[str, Node]:
         with self._storage.lock:
             return self._item.tree.nodes()

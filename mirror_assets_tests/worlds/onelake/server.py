@@ -92,6 +92,13 @@ class LoopbackOneLake(LoopbackServer):
             item = self.storage.account.add_item(workspace, f"mirror-{number}.MirroredDatabase")
         return LoopbackItem(self.storage, self.url, workspace, item)
 
+    def item(self, workspace: str, guid: str) -> LoopbackItem:
+        """An item that was made before."""
+        place = self.storage.account.place(f"/{workspace}/{guid}")
+        assert place.workspace is not None
+        assert place.item is not None
+        return LoopbackItem(self.storage, self.url, place.workspace, place.item)
+
     def reset(self) -> None:
         """Forget faults, log and watch, and go back to usual tokens and pages; items stay."""
         self.faults.clear()

@@ -7,10 +7,19 @@ from uuid import UUID
 
 import click
 
-from mirror_assets.cli.options import CommandGroup, Exit, configured, examples, tables
+from mirror_assets.cli.options import PATH, CommandGroup, Exit, configured, duration, examples, tables
 
 _RETENTION = "How many days Fabric retains old files of the mirrored tables."
 _FEED = "Change data feeds on the mirrored tables, for which Fabric bills."
+
+
+def _exercise(name: str) -> str:
+    from mirror_assets.features.fabric.accept.exercises import EXERCISES
+
+    known = [one.name for one in EXERCISES]
+    if name not in known:
+        raise click.BadParameter(f"expected one of {', '.join(known)}, got {name!r}")
+    return name
 
 
 @click.group(
@@ -18,10 +27,10 @@ _FEED = "Change data feeds on the mirrored tables, for which Fabric bills."
     epilog=examples("fabric create sales --workspace 11111111-2222-3333-4444-555555555555", "fabric start"),
 )
 def fabric() -> None:
-    """Create, change, start, show and refresh the mirrored database in Fabric.
+    """Create, operate and test the mirrored database in Fabric.
 
     No command stops it, on purpose: an open mirror that is stopped and started again replays all files from the first
-    landing file.
+    landing file. Only `accept` does, in a database without other tables.
     """
 
 
@@ -105,3 +114,26 @@ def refresh(config: Path | None, names: tuple[str, ...], *, as_json: bool) -> Ex
     from mirror_assets.features.fabric.commands import fabric_run
 
     return fabric_run.refresh(config, names, as_json=as_json)
+
+
+@fabric.command(epilog=examples("fabric accept --list", "fabric accept --report reports", "fabric accept --only gap"))
+@click.option("--only", multiple=True, type=_exercise, metavar="EXERCISE", help="Only this exercise; may be repeated.")
+@click.option("--list", "lists", is_flag=True, help="Show the exercises, and run none.")
+@click.option("--wait", type=duration, default="10min", show_default=True, help="Longest wait of each step.")
+@click.option("--report", type=PATH, metavar="FOLDER", help="Write a report as Markdown and JSON, without secrets.")
+@click.option("--keep", is_flag=True, help="Keep the tables, to try the printed SQL statements.")
+@click.option("--clean", is_flag=True, help="Only delete what former runs have left.")
+@click.option("--yes", is_flag=True, help="Don't ask.")
+@configured
+def accept(config: Path | None, *, lists: bool, clean: bool, as_json: bool, **options: object) -> Exit:
+    """Test by exercises how Fabric applies landing files.
+
+    Each has tables of its own, which are deleted at the end. Exit 1 if Fabric does something else than expected.
+    """
+    from mirror_assets.features.fabric.commands import accept_run
+
+    if lists:
+        return accept_run.list_exercises(as_json=as_json)
+    if clean:
+        return accept_run.clean(config, yes=bool(options["yes"]))
+    return accept_run.accept(config, **options, as_json=as_json)  # type: ignore[arg-type]

@@ -1,0 +1,1 @@
+"""The asset check of what the SQL endpoint shows."""
