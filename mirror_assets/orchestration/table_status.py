@@ -22,7 +22,7 @@ from mirror_assets.orchestration.units import duration
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.lag import feed_deadline, pending_commits, table_lag
 from mirror_assets.pipeline.leases import has_runs, tables_mirrored_twice
-from mirror_assets.pipeline.many_tables import DaemonPool, SilentStores
+from mirror_assets.pipeline.many_tables import DaemonPool, SilentStores, is_silence
 from mirror_assets.pipeline.project import Project
 from mirror_assets.pipeline.table_health import Urgency, read_replication, table_health
 
@@ -103,16 +103,20 @@ CELLS: Mapping[str, Callable[[StatusLine], object]] = {
 def read_status(project: Project, names: Sequence[str], pool: DaemonPool, limit: float | None = None) -> Status:
     """Return the status of these tables, or of all. A table that can't be read doesn't hold up the others.
 
-    After `limit` seconds, tables without an answer are unreadable; None waits for all.
+    After `limit` seconds, tables without an answer are unreadable; None waits for all. If the landing zone doesn't
+    respond to the first request, or its capacity is paused, none follows.
     """
     deadline = None if limit is None else time.monotonic() + limit
-    mirror, notes = _MirrorTables.of(project), list[str]()
-    errors = [] if mirror.error is None else [mirror.error]  # what has landed is shown all the same
-    problems = ProblemFile()
+    problems, errors = ProblemFile(), list[MirrorError]()
     try:
         problems = ProblemStore(project.store).read()
     except MirrorError as error:
+        if is_silence(error):
+            return _unread(project, names, error)
         errors.append(error)
+    mirror, notes = _MirrorTables.of(project), list[str]()
+    if mirror.error is not None:
+        errors.append(mirror.error)  # what has landed is shown all the same
     silent = SilentStores()
     tables = project.tables(names)
     reads = [pool.submit(partial(_read_table, table, mirror, silent)) for table in tables]
@@ -138,6 +142,13 @@ def read_status(project: Project, names: Sequence[str], pool: DaemonPool, limit:
         except MirrorError as error:
             errors.append(error)
     return Status(tuple(lines), tuple(notes), tuple(errors), tuple(unreadable), project.config.zone.is_metered)
+
+
+def _unread(project: Project, names: Sequence[str], error: MirrorError) -> Status:
+    """Return the status where the landing zone can't be read."""
+    lines = [StatusLine(str(table.name), "unreadable", Urgency.NOW) for table in project.tables(names)]
+    unread = tuple(_unreadable(line, error) for line in lines)
+    return Status(unread, (), (error,), (), project.config.zone.is_metered)
 
 
 @dataclass(frozen=True)

@@ -144,8 +144,10 @@ def read_replication(context: TableContext, mirror: Mirror, now: float) -> Repli
     An error of the mirror is part of the result. Raises what the landing zone's store and the manifest raise.
     """
     manifest = context.manifest()
-    if manifest is None or manifest.next_number == 1:
-        return Replication(0, manifest.covered if manifest else -1)
+    if manifest is None:
+        return Replication(0, -1, _left_in_mirror(context, mirror))
+    if manifest.next_number == 1:
+        return Replication(0, manifest.covered)
     landed = manifest.next_number - 1
     try:
         database, table, days = mirror.database(), mirror.table(context.name), mirror.retention_days()
@@ -165,6 +167,19 @@ def read_replication(context: TableContext, mirror: Mirror, now: float) -> Repli
         retention_days=days,
         stopped_before=f"{failure.counted}, see the check not_failing" if failure else None,
     )
+
+
+def _left_in_mirror(context: TableContext, mirror: Mirror) -> MonitoredTable | None:
+    """Return the mirror's table of a table that never landed; None if a rebuild or a drop explains it, or on an error.
+
+    Only these two delete a table folder, and their record stays in the landing zone.
+    """
+    if drive(read_rebuild(context.name), context.store) is not None:
+        return None
+    try:
+        return mirror.table(context.name)
+    except MirrorError:
+        return None
 
 
 def check_replication(context: TableContext, mirror: Mirror, now: float) -> CheckResult:

@@ -35,7 +35,7 @@ class Replication:
 def check_replicating(seen: Replication, warn_seconds: float | None, error_seconds: float | None) -> CheckResult:
     """Fail if the mirror has stopped or files wait too long; warn if it is slow, does not answer, or reports a warning.
 
-    None disables a limit. A table of which nothing has landed passes.
+    None disables a limit. A table of which nothing has landed passes, unless the mirror has it.
     """
     found = _first_problem(seen, warn_seconds, error_seconds) or CheckResult(REPLICATING, note=_note(seen))
     return replace(found, metadata=_metadata(seen))
@@ -44,7 +44,7 @@ def check_replicating(seen: Replication, warn_seconds: float | None, error_secon
 def _first_problem(seen: Replication, warn: float | None, error: float | None) -> CheckResult | None:
     """Return the first problem, the database's before the table's: its state often explains the table's."""
     if seen.landed == 0:
-        return None
+        return None if seen.table is None else _problem(_EMPTIED, is_warning=True, next_step=_LOAD_AGAIN)
     if seen.refused is not None:
         passing = isinstance(seen.refused, RetryError | UnknownOutcome)
         text, step = f"the mirror did not report its status: {seen.refused.what}", seen.refused.next_step
@@ -59,6 +59,11 @@ def _problem(text: str, *, is_warning: bool, next_step: str = "") -> CheckResult
     return CheckResult(REPLICATING, (text,), is_warning=is_warning, next_step=next_step)
 
 
+_EMPTIED = "the mirror has the table, but the landing zone has no manifest of it: its folder was deleted or moved"
+_LOAD_AGAIN = (
+    "find out which program did that. The next run loads the table again with a snapshot; to restore the folder "
+    "instead, stop runs first."
+)
 _START = "run `mirror-assets fabric start`."
 # What is wrong with a database in this state, and the next step.
 _DATABASE = {

@@ -133,6 +133,40 @@ def test_rows_have_colours_on_a_terminal() -> None:
     assert "\x1b[31m" in terminal.file.getvalue()  # type: ignore[attr-defined]
 
 
+def _on_onelake(folder: Path, onelake: LoopbackOneLake, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, str]:
+    """A mirror.yaml with two tables for a new item of the server, and the URL of its landing zone."""
+    for name, value in onelake.environment().items():
+        monkeypatch.setenv(name, value)
+    Paper(folder).create()
+    item, file = onelake.new_item(), folder / "mirror.yaml"
+    file.write_text(
+        f'landing_zone: {{onelake: {{url: "{item.url}", credential: client_secret, ca_bundle: "{onelake.ca}"}}}}\n'
+        f"tables:\n  {TABLE}: {{source: ./lake, keys: [id]}}\n  shop.other: {{source: ./lake, keys: [id]}}\n"
+    )
+    return file, item.url
+
+
+def test_status_ends_after_one_request_while_the_capacity_is_paused(
+    tmp_path: Path,
+    onelake: LoopbackOneLake,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    file, _ = _on_onelake(tmp_path, onelake, monkeypatch)
+    onelake.faults.add(Fault(Reply(403, "CapacityNotActive"), times=9_999))
+    assert main(["status", "--config", str(file), "--json"]) == 1
+    shown = capsys.readouterr()
+    lines = json.loads(shown.out)
+    assert [(line["table"], line["health"]) for line in lines] == [
+        (str(TABLE), "unreadable"),
+        ("shop.other", "unreadable"),
+    ]
+    assert all("capacity of the workspace is paused (403 CapacityNotActive)" in line["why"] for line in lines)
+    assert shown.err.count("error: ") == 1
+    assert "Next: resume the capacity" in shown.err
+    assert len(onelake.log.storage) == 1
+
+
 @pytest.mark.parametrize("code", ["PathNotFound", "ArtifactNotFound", "ItemNotFound"])
 @pytest.mark.parametrize("command", [["status"], ["plan"], ["check", "--only", "file_continuity", "--only", "lag"]])
 def test_a_deleted_mirrored_database_is_no_new_table(
@@ -143,14 +177,7 @@ def test_a_deleted_mirrored_database_is_no_new_table(
     command: list[str],
     code: str,
 ) -> None:
-    for name, value in onelake.environment().items():
-        monkeypatch.setenv(name, value)
-    Paper(tmp_path).create()
-    item, file = onelake.new_item(), tmp_path / "mirror.yaml"
-    file.write_text(
-        f'landing_zone: {{onelake: {{url: "{item.url}", credential: client_secret, ca_bundle: "{onelake.ca}"}}}}\n'
-        f"tables:\n  {TABLE}: {{source: ./lake, keys: [id]}}\n  shop.other: {{source: ./lake, keys: [id]}}\n"
-    )
+    file, url = _on_onelake(tmp_path, onelake, monkeypatch)
     arguments = [*command, "--config", str(file)]
     assert main(arguments) == 0, "a landing zone in which nothing has landed yet"
     capsys.readouterr()
@@ -158,7 +185,7 @@ def test_a_deleted_mirrored_database_is_no_new_table(
     assert main(arguments) == 2
     shown = capsys.readouterr()
     text = " ".join((shown.out.replace("│", " ") + shown.err).split())
-    for part in ("mirrored database", item.url, "was deleted", "Next: restore it", "`mirror-assets run` loads all"):
+    for part in ("mirrored database", url, "was deleted", "Next: restore it", "`mirror-assets run` loads all"):
         assert part in text
     assert "snapshot" not in text
     assert "catching up" not in text

@@ -17,7 +17,8 @@ from mirror_assets.landing.publish import publish
 from mirror_assets.landing.run_records import record_failure
 from mirror_assets.landing.steps import drive
 from mirror_assets.monitoring import DatabaseState, DatabaseStatus, Mirror, MonitoredTable, TableState
-from mirror_assets.pipeline.table_health import read_replication
+from mirror_assets.pipeline.rebuild_table import drop_table
+from mirror_assets.pipeline.table_health import check_replication, read_replication
 from mirror_assets.standin.replicator import LocalReplicator
 from mirror_assets.zones import LocalStore
 from mirror_assets_tests.landing.staging import CHECKS, TABLE, position_of, stage
@@ -93,6 +94,18 @@ def test_a_mirror_that_can_not_be_asked_is_part_of_the_answer(paper: Paper) -> N
     seen = read_replication(paper.context, Scripted(None, refuses=True), time.time())
     assert "CapacityNotActive" in str(seen.refused)
     assert seen.landed == 3
+
+
+def test_a_table_that_only_the_mirror_has_is_a_warning_unless_it_was_dropped(paper: Paper) -> None:
+    left = Scripted(_standin(paper, 3))
+    paper.context.store.delete_tree(TABLE.folder)
+    found = check_replication(paper.context, left, time.time())
+    assert found.is_warning
+    assert "the landing zone has no manifest of it" in found.message
+    assert "loads the table again with a snapshot" in found.next_step
+    assert check_replication(paper.context, Scripted(None), time.time()).passed
+    drop_table(paper.context.store, TABLE, LocalReplicator(LocalStore(paper.zone), paper.root / "mirror"), print)
+    assert check_replication(paper.context, left, time.time()).passed
 
 
 def test_failing_runs_are_reported_although_the_mirror_is_up_to_date(paper: Paper) -> None:

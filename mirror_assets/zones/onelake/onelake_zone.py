@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _HOST = re.compile(r"[A-Za-z0-9.-]+(:[0-9]{1,5})?")
 # How long `doctor` repeats a request: a person waits for it.
-_PROBE_SECONDS = 30.0
+_PROBE_SECONDS = 20.0
 # Hadoop's driver would read with the machine's managed identity instead.
 _NOT_IN_HADOOP = (CredentialKind.DEFAULT, CredentialKind.CERTIFICATE)
 

@@ -82,7 +82,7 @@ class Meaning(str, Enum):
 class ErrorAnswer:
     """An answer other than success: its meaning, and the service's code, without anything secret.
 
-    `said` is the first line of the service's message, of an answer that is neither expected nor temporary.
+    `said` is the first line of the service's message, if it has one.
     """
 
     meaning: Meaning
