@@ -43,7 +43,7 @@ _SLICE_KEY = re.compile(rf"({_NUMBER}{{0,3}})\.({_NUMBER}{{0,19}})-({_NUMBER}{{0
 _RECORDED_SLICE = re.compile(r"([0-9]{4})-([0-9]{8,20})-([0-9]{8,20})")
 # What paths can't have, and what the SQL endpoint and Direct Lake refuse (reference `landing-zone` §5).
 _FORBIDDEN = re.compile(r'[\\*<>|/:?"\'`#%+\x00-\x1f\x7f-\x9f\ud800-\udfff]')
-_OF_SQL = re.compile("sys|information_schema|guest|queryinsights|db_[a-z]+", re.IGNORECASE)
+SQL_SCHEMAS = re.compile("sys|information_schema|guest|queryinsights|db_[a-z]+", re.IGNORECASE)
 MAX_NAME = 128
 _LATEST_MS = 2**48 - 1  # in the year 10889
 _MAX_BYTES = 240  # `[schema.]table` is one name below `_scratchPad`, and file systems allow 255 bytes
@@ -62,7 +62,7 @@ class TableName:
         schema, dot, table = text.rpartition(".")
         for part in (schema, table) if dot else (table,):
             _check_name(text, part)
-        if _OF_SQL.fullmatch(schema):
+        if SQL_SCHEMAS.fullmatch(schema):
             raise NAME_REFUSED(name=text, why=f"{schema!r} is a schema of the SQL endpoint's own")
         if len(text.encode()) > _MAX_BYTES:
             raise NAME_REFUSED(name=text, why=f"it is longer than {_MAX_BYTES} bytes")

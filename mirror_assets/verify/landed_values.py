@@ -86,8 +86,10 @@ def arrow_type(landing_type: str) -> pa.DataType | None:
     return next((one.arrow for one in LANDED_TYPES.values() if one.landing == landing_type), None)
 
 
-def landed_type(kind: DataType) -> str:
-    """Return the landing type of a source's column as Spark spells it."""
+def landed_type(kind: DataType, ntz: str) -> str:
+    """Return the landing type of a source's column as Spark spells it; `ntz` is the setting `timestamp_ntz`."""
+    if isinstance(kind, TimestampNTZType):
+        return _NTZ_FORMS[ntz]
     return "string" if landed_as(kind.typeName()).landing == "string" else str(kind.simpleString())
 
 
@@ -109,12 +111,7 @@ def with_absent_columns(rows: DataFrame, projection: Projection) -> DataFrame:
 
 def landed_types(rows: DataFrame, projection: Projection) -> dict[str, str]:
     """Return the name and the landing type of all columns that can land of these rows; computed ones as declared."""
-    types = {
-        field.name: _NTZ_FORMS[projection.ntz.value]
-        if isinstance(field.dataType, TimestampNTZType)
-        else landed_type(field.dataType)
-        for field in rows.schema.fields
-    }
+    types = {field.name: landed_type(field.dataType, projection.ntz.value) for field in rows.schema.fields}
     return types | {column.name: column.type for column in projection.computed}
 
 
@@ -130,11 +127,11 @@ def landed_value(rows: DataFrame, name: str, projection: Projection) -> Column:
     field = next((field for field in rows.schema.fields if field.name == name), None)
     if field is None:  # the row id
         return file_metadata(rows, "row_id")
-    value = F.col(quoted(name))
-    if isinstance(field.dataType, TimestampNTZType) and _NTZ_FORMS[projection.ntz.value] != "timestamp_ntz":
+    value, kind = F.col(quoted(name)), landed_type(field.dataType, projection.ntz.value)
+    if isinstance(field.dataType, TimestampNTZType) and kind != "timestamp_ntz":
         text = F.translate(_with_microseconds(value.cast("string")), "T", " ")
-        return text if projection.ntz.value == "text" else F.concat(text, F.lit("Z")).cast("timestamp")
-    if landed_type(field.dataType) != "string":
+        return text if kind == "string" else F.concat(text, F.lit("Z")).cast("timestamp")
+    if kind != "string":
         return value
     # A collation may call `a` and `A` equal; the mirror doesn't.
     return value.cast("string") if isinstance(field.dataType, StringType) else json_of(value, field.dataType)

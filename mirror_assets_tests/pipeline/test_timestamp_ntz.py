@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -18,7 +19,7 @@ _FIRST, _LAST = "0001-01-01 00:00:00.000000", "9999-12-31 23:59:59.999999"
 # Neither exists in Berlin's clocks, or it does twice.
 _GAP, _TWICE, _TICK = "2024-03-31 02:30:00.000000", "2024-10-27 02:30:00.000000", "2024-01-01 00:00:00.000001"
 _UTC = timezone.utc
-LANDED = {
+LANDED: dict[str, tuple[str, Callable[[str], object]]] = {
     "utc": ("timestamp", lambda text: datetime.fromisoformat(text).replace(tzinfo=_UTC)),
     "text": ("string", str),
     "as_is": ("timestamp_ntz", datetime.fromisoformat),

@@ -176,12 +176,9 @@ class FabricClient:
         answer = self._sent(request)
         if answer.status_code != 202:
             return answer
-
-        def get(path: str) -> HttpResponse:
-            return self._sent(HttpRequest("GET", path))
-
-        ended = operation_end(answer, what, get, limit_seconds)
-        return get(f"{operation_path(answer, what)}/result") if has_result else ended
+        return operation_result(
+            answer, what, lambda path: self._sent(HttpRequest("GET", path)), limit_seconds, has_result=has_result
+        )
 
     def _sent(self, request: HttpRequest) -> HttpResponse:
         answer: HttpResponse = self._client.send_request(request, retry_on_methods=_REPEATABLE)
@@ -313,33 +310,27 @@ class _Operation(pydantic.BaseModel):
     error: FabricErrorBody | None = None
 
 
-def operation_path(accepted: HttpResponse, what: str) -> str:
-    """Return the path of the long-running operation that a response names. Raises FabricRefused if it names none.
-
-    The address in Location is not used, so that our access token goes only to the configured endpoint.
-    """
-    try:
-        return f"operations/{UUID(accepted.headers.get('x-ms-operation-id', ''))}"
-    except ValueError:
-        raise FABRIC_REFUSED(what=what, why="its response names no operation") from None
-
-
-def operation_end(
-    accepted: HttpResponse, what: str, get: Callable[[str], HttpResponse], limit_seconds: float = _LIMIT_SECONDS
+def operation_result(
+    accepted: HttpResponse, what: str, get: Callable[[str], HttpResponse], limit_seconds: float, *, has_result: bool
 ) -> HttpResponse:
-    """Wait for a long-running operation and return its last state; `get` requests a path of the API.
+    """Wait for a long-running operation and return its result, if it has one; `get` requests a path of the API.
 
-    Raises FabricRefused when it failed, and FABRIC_UNAVAILABLE when it takes too long.
+    The operation is polled by its id, not at the address in Location, so that our access token goes only to the
+    configured endpoint. Raises FabricRefused when it failed, and FABRIC_UNAVAILABLE when it takes too long.
     """
     # Without tenacity, which would need callbacks for the pause, set by each response, and for both ends.
-    path, deadline, answer = operation_path(accepted, what), time.monotonic() + limit_seconds, accepted
+    try:
+        path = f"operations/{UUID(accepted.headers.get('x-ms-operation-id', ''))}"
+    except ValueError:
+        raise FABRIC_REFUSED(what=what, why="its response names no operation") from None
+    deadline, answer = time.monotonic() + limit_seconds, accepted
     while time.monotonic() < deadline:
         requested = answer.headers.get("Retry-After", "")
         time.sleep(min(float(requested), _LONGEST_PAUSE) if requested.isdecimal() else _PAUSE)
         answer = get(path)
         operation = _Operation.model_validate_json(answer.text())
         if operation.status == "Succeeded":
-            return answer
+            return get(f"{path}/result") if has_result else answer
         if operation.status not in _RUNNING:
             body = operation.error or FabricErrorBody()
             raise FABRIC_REFUSED(

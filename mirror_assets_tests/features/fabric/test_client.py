@@ -13,7 +13,7 @@ from uuid import UUID, uuid4
 import pytest
 from azure.core.credentials import AccessToken
 
-from mirror_assets.errors import ErrorCode, ErrorRow, RetryError, SettingError
+from mirror_assets.errors import ErrorCode, ErrorRow, MirrorError, RetryError, SettingError
 from mirror_assets.features.fabric.client import FabricClient
 from mirror_assets.features.fabric.database import Database, TargetProperties, definition_payload
 from mirror_assets.features.fabric.errors import FABRIC_REFUSED, FABRIC_UNAVAILABLE, FabricCode, FabricRefused
@@ -150,7 +150,7 @@ def test_more_tables_than_a_request_takes_are_all_refreshed(client: FabricClient
     ],
 )
 def test_an_endpoint_that_is_not_there_yet(
-    client: FabricClient, fabric: LoopbackFabric, endpoint: dict[str, str], error: ErrorRow
+    client: FabricClient, fabric: LoopbackFabric, endpoint: dict[str, str], error: ErrorRow[MirrorError]
 ) -> None:
     database = LoopbackDatabase("sales")
     item = added(fabric, database)

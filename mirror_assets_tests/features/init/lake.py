@@ -34,7 +34,7 @@ BY_DELTA_RS = {
     "logs/app log": Expected("logs.app_log", "append_only"),
     "archive/sales/orders": Expected("sales.orders_2", "feed", ("order_id",)),
     "empty": Expected("lake.empty", "feed", ("id",)),
-    "odd: #names/'yes'@v2": Expected("odd_#names.'yes'@v2", "feed", ("the id",)),
+    "odd: #names/'yes'@v2": Expected("odd_names.yes_@v2", "feed", ("the id",)),
 }
 BY_SPARK = {
     "sales/lines": Expected("sales.lines", "feed", ("order_id", "line_no")),

@@ -158,6 +158,10 @@ def test_tables_that_would_share_a_folder_get_numbers() -> None:
     assert _names("x/t_2", "x/t 2", "x/t", "y/x/t") == ["x.t_2", "x.t_2_2", "x.t", "x.t_3"]
 
 
+def test_a_name_leaves_out_what_fabric_refuses() -> None:
+    assert _names("a/50% #1+'x'`y`?", "sys/objects", "x/DB_Owner/t") == ["a.50_1_x_y_", "sys_.objects", "DB_Owner_.t"]
+
+
 def test_the_shortest_path_keeps_its_name() -> None:
     assert _names("archive/sales/orders", "sales/orders") == ["sales.orders_2", "sales.orders"]
 

@@ -32,7 +32,7 @@ from mirror_assets.lakes.catalogs import (
     unity_client,
 )
 from mirror_assets.lakes.stores import StoreConfig
-from mirror_assets.landing.names import TableName
+from mirror_assets.landing.names import SQL_SCHEMAS, TableName
 from mirror_assets.pipeline.project import find_in_spark, source_log
 from mirror_assets.pipeline.spark_sessions import Session
 from mirror_assets.settings import Origin, is_uri
@@ -298,8 +298,8 @@ def _survey(lake: Lake, file: Path, table: LakeTable, name: TableName) -> Survey
         return Unreadable(table.path, str(error))
 
 
-# Refused in a landing zone (landing/names.py), and `%` and `$`, which mirror.yaml takes for escapes and variables.
-_UNFIT = re.compile(r'[\\/:*?"<>|.%$\x00-\x1f\x7f-\x9f\ud800-\udfff\s]+')
+# Refused in a landing zone (landing/names.py), and `$`, which mirror.yaml takes for variables.
+_UNFIT = re.compile(r'[\\/:*?"<>|.%$\'`#+\x00-\x1f\x7f-\x9f\ud800-\udfff\s]+')
 _LONGEST = 100
 
 
@@ -313,6 +313,7 @@ def name_tables(paths: Iterable[Sequence[str]]) -> list[TableName]:
     names = dict[int, TableName]()
     for index in sorted(range(len(listed)), key=lambda index: len(listed[index])):
         *above, table = (_fit(part) for part in listed[index][-2:])
+        above = [f"{schema}_" if SQL_SCHEMAS.fullmatch(schema) else schema for schema in above]
         for number in count(1):
             last = table if number == 1 else f"{table}_{number}"
             name = TableName.parse(".".join((*above, last)))
