@@ -63,9 +63,10 @@ def described(work: WorkProgress, piece: str, running_share: float) -> tuple[flo
     total = done + running + sum(sum(one.left) for one in tables)
     pieces = sum(one.pieces for one in tables)
     all_pieces = pieces + sum(len(one.left) + bool(one.running) for one in tables)
-    parts = [f"{pieces:,} of {count(all_pieces, piece)}"]
-    if len(tables) > 1:
-        parts.insert(0, f"{sum(one.has_ended for one in tables):,} of {count(len(tables), 'table')}")
+    ended = sum(one.has_ended for one in tables)
+    parts = [f"{ended:,} of {count(len(tables), 'table')}"] if len(tables) > 1 else []
+    if all_pieces:
+        parts.append(f"{pieces:,} of {count(all_pieces, piece)}")
     if total > all_pieces:
         parts.append(f"{done:,} of {total:,} rows")
     return (done + running * running_share) / total if total else 0.0, ", ".join(parts)

@@ -90,9 +90,9 @@ def validate(path: Path | None, *, connect: bool, as_json: bool) -> Exit:
         for x in config.all_tables()
     ]
     rows = [(x.table, x.source, x.changes, ", ".join(x.keys)) for x in lines]
-    show("Tables", ("table", "source", "changes", "keys"), rows, lines, of_table.values(), as_json=as_json)
-    found = " and those that `discover` finds" if config.discovered.rules or not lines else ""
-    note(f"{config.file}: {count(len(lines), 'table')}{found}, into {config.zone.root}")
+    of_zone = [replace(error, table=None) for error in of_table.values()]
+    show("Tables", ("table", "source", "changes", "keys"), rows, lines, of_zone, as_json=as_json)
+    note(f"{config.file}: {count(len(lines), 'table')}, into {config.zone.root}")
     return note_errors(errors)
 
 

@@ -9,6 +9,7 @@ import time
 import pytest
 
 from mirror_assets.cli import progress
+from mirror_assets.cli.output import note
 from mirror_assets.cli.progress import described, showing_progress
 from mirror_assets.telemetry.progress import WorkProgress, end_work, expect, working
 
@@ -55,7 +56,10 @@ def test_a_terminal_has_a_bar_with_an_estimate_that_ends_without_a_trace(monkeyp
     with showing_progress("slice", as_json=False) as work:
         _half_done(work)
         time.sleep(0.5)
+        note("a message")
+        time.sleep(0.2)
     shown = terminal.getvalue()
+    assert "\x1b[2Ka message" in shown, "it is a line above the bar"
     assert "1,000 of 4,000 rows" in shown
     assert "25%" in shown
     assert "-:--:--" in shown or "0:0" in shown, "the time that is left"

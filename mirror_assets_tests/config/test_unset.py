@@ -47,8 +47,7 @@ def test_a_landing_zone_has_the_error_that_names_its_variable(zone: str) -> None
     [
         f"{_LANDING}tables: {{t: {{source: '${{X}}/t', keys: [id]}}}}\n",
         f"{_LANDING}defaults: {{on_break: '${{X}}'}}\n{_TABLES}",
-        f"{_LANDING}stores: {{lake: {{root: '${{X}}'}}}}\n"
-        "tables: {t: {source: {store: lake, path: t}, keys: [id]}}\n",
+        f"{_LANDING}stores: {{lake: {{root: '${{X}}'}}}}\n{_TABLES.replace('./t', '{store: lake, path: t}')}",
         f"landing_zone: {{path: '${{X}}', paths: y}}\n{_TABLES}alert: 1\n",
     ],
 )

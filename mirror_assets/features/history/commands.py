@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class HistoryReport:
     """The slices and rows that a run has appended, or would append, to a table's history, and the error, if any.
 
-    `covered` is the version up to which the history is complete then.
+    `covered` is the version up to which the history is complete then. The rows that would be appended are estimated.
     """
 
     table: str
@@ -60,7 +60,7 @@ def _plan(config: Config, chosen: list[TableName], skip_to: int | None, *, as_js
     from mirror_assets.cli.output import note_errors, show
 
     lines = [_planned(config, name, skip_to) for name in chosen]
-    rows = [(x.table, x.covered, x.slices, x.rows, x.path) for x in lines]
+    rows = [(x.table, x.covered, x.slices, f"about {x.rows}", x.path) for x in lines]
     show("Would be appended", ("table", "to version", "slices", "rows", "kept in"), rows, lines, as_json=as_json)
     return note_errors(line.error for line in lines if line.error)
 

@@ -99,7 +99,8 @@ def test_a_table_that_was_never_mirrored_is_only_rewritten(lab: Lab) -> None:
     gone = Path(lab.uri) / DeltaLog(lab.uri).snapshot().files[0].path
     kept = gone.rename(gone.with_suffix(".kept"))
     report, _ = _maintained(lab, "maintenance: [optimize]")
-    assert (report.code, report.family) == (ErrorCode.DATA_FILE_MISSING, "stop")
+    assert report.error is not None
+    assert (report.error.code, report.error.family) == (ErrorCode.DATA_FILE_MISSING.value, "stop")
     assert "rebuild" not in str(report.error)
     kept.rename(gone)
     report, observed = _maintained(lab, "maintenance: [optimize]")
