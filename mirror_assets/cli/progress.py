@@ -58,7 +58,7 @@ def _show_lines(work: WorkProgress, piece: str, ended: threading.Event) -> None:
 
 def described(work: WorkProgress, piece: str, running_share: float) -> tuple[float, str]:
     """Return the share of the work that is done, and what is done of how much; `running_share` is that of Spark."""
-    tables = list(work.tables.values())
+    tables = list(work.values())
     done, running = sum(one.weight for one in tables), sum(one.running for one in tables)
     total = done + running + sum(sum(one.left) for one in tables)
     pieces = sum(one.pieces for one in tables)

@@ -10,7 +10,7 @@ from mirror_assets.telemetry.progress import end_work, expect, following_progres
 def test_pieces_are_left_running_and_done() -> None:
     with following_progress() as work:
         expect("shop.orders", [10, 30])
-        orders = work.tables["shop.orders"]
+        orders = work["shop.orders"]
         with working("shop.orders"):
             assert (orders.left, orders.running) == ([30], 10)
         assert (orders.pieces, orders.weight, orders.left) == (1, 10, [30])
@@ -24,7 +24,7 @@ def test_what_a_failed_table_has_left_is_expected_no_more() -> None:
         with pytest.raises(OSError, match="full"), working("shop.orders"):
             raise OSError("full")
         end_work("shop.orders")
-        orders = work.tables["shop.orders"]
+        orders = work["shop.orders"]
     assert (orders.left, orders.running, orders.weight, orders.has_ended) == ([], 0, 0, True)
 
 
@@ -34,4 +34,4 @@ def test_nothing_is_recorded_unless_it_is_followed() -> None:
         pass
     end_work("shop.orders")
     with following_progress() as work:
-        assert work.tables == {}
+        assert work == {}

@@ -79,8 +79,8 @@ def _planned(config: Config, name: TableName, skip_to: int | None) -> HistoryRep
     except MirrorError as error:
         return HistoryReport(str(name), 0, 0, None, path, error.record(str(name)))
     last, rows = plan.slices[-1].last if plan.slices else None, sum(one.rows for one in plan.slices)
-    error = plan.stop.record(str(name)) if plan.stop else None
-    return HistoryReport(str(name), len(plan.slices), rows, last, path, error)
+    stop = plan.stop.record(str(name)) if plan.stop else None
+    return HistoryReport(str(name), len(plan.slices), rows, last, path, stop)
 
 
 def _append(loaded: Config, chosen: list[TableName], skip_to: int | None, *, as_json: bool) -> Exit:
@@ -91,10 +91,13 @@ def _append(loaded: Config, chosen: list[TableName], skip_to: int | None, *, as_
     from mirror_assets.features.history.with_dagster.history_asset import KeepHistory
     from mirror_assets.orchestration.mirror_assets import step_name
     from mirror_assets.orchestration.translator import AssetKind, asset_key
+    from mirror_assets.telemetry.progress import expect
 
     keys = {name: asset_key(AssetKind(HISTORY), name) for name in chosen}
     ops = {step_name(key): KeepHistory(skip_to=skip_to) for key in keys.values()}
     with showing_progress("slice", as_json=as_json):
+        for name in chosen:
+            expect(str(name), ())
         result = execute(loaded, HISTORY, ops, list(keys.values()))
     reports = [_report(result, loaded, name, key) for name, key in keys.items()]
     rows = [
