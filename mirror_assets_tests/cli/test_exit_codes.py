@@ -120,3 +120,14 @@ def test_a_question_without_a_terminal_is_an_error_in_the_json(
     assert line["table"] == _NAME
     assert "--yes" in line["error"]["next_step"]
     assert (project / "landing" / "shop.schema").exists()
+
+
+def test_a_table_that_the_stand_in_has_stopped_is_an_error_in_the_json(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = project / "landing" / TABLE.folder
+    (folder / "_metadata.json").write_text('{"keyColumns": ["id"]}')
+    (project / "landing" / TABLE.landing_file(1)).write_bytes(b"this is no Parquet")
+    assert main(["replicate", "--json"]) == 1
+    found = [line["error"] for line in json.loads(capsys.readouterr().out) if line.get("error")]
+    assert [(error["table"], error["code"]) for error in found] == [(_NAME, "table_stopped")]
