@@ -16,8 +16,8 @@ from deltalake import write_deltalake
 from mirror_assets.cli import main
 from mirror_assets.cli.commands import app
 
-_NAMES = ("sales.orders", "hr.people", "shop.orders")
-_COMMITS = 126
+_SOURCES = {"sales.orders": "orders", "hr.people": "people", "shop.orders": "people"}
+_COMMITS = {"orders": 126, "people": 1}
 _JANUARY = 1_769_860_800  # 2026-01-31 12:00:00 UTC
 _MIRROR = """
 landing_zone: {path: ./landing}
@@ -26,12 +26,15 @@ history: {path: ./history}
 automation: {mode: batch}
 defaults: {history: slices, slices: {max_commits: 1000}, lag: {warn_seconds: null, error_seconds: null}}
 """
-# What needs a cloud, is endless, or takes minutes and is run elsewhere (`make demo`).
-_PARSED = ("run --follow", "init s3:", "init abfss:", "init https:", "init spark", "fabric ", "alerts test", "demo")
+# What needs a cloud or another Spark, is endless, or takes minutes: tests of these commands run them.
+_PARSED = (
+    *("run --follow", "init s3:", "init abfss:", "init https:", "init spark", "fabric ", "alerts test", "demo"),
+    "download-jars",
+)
 # In this order, each finds what it needs: an example that loads, changes or drops something comes after others.
 _ORDER = (
     *("init", "validate", "preview", "feed", "run", "plan", "status", "replicate", "reconcile", "check", "doctor"),
-    *("history", "direct-lake", "repair", "rebuild", "alerts", "discover", "download-jars", "drop"),
+    *("history", "direct-lake", "repair", "rebuild", "alerts", "discover", "drop"),
 )
 
 
@@ -58,15 +61,17 @@ _RUN = sorted((one for one in _ALL if not _is_parsed(one)), key=_rank)
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Tables with 126 commits of January, below a rule of `discover` and by their names."""
+    """A mirror, one of whose sources has 126 commits of an afternoon in January."""
     root = tmp_path_factory.mktemp("examples")
-    for number in range(_COMMITS):
-        row = pa.table({"id": pa.array([number], pa.int32()), "name": [f"n{number}"]})
-        properties = {"delta.enableChangeDataFeed": "true"} if number == 0 else None
-        write_deltalake(root / "lake" / "orders", row, mode="append", configuration=properties)
-    for file in (root / "lake" / "orders" / "_delta_log").glob("*.json"):
-        os.utime(file, (_JANUARY + int(file.stem), _JANUARY + int(file.stem)))
-    tables = "".join(f"  {name}: {{source: ./lake/orders, keys: [id]}}\n" for name in _NAMES)
+    for name, commits in _COMMITS.items():
+        for number in range(commits):
+            row = pa.table({"id": pa.array([number], pa.int32()), "name": [f"n{number}"]})
+            properties = {"delta.enableChangeDataFeed": "true"} if number == 0 else None
+            write_deltalake(root / "lake" / name, row, mode="append", configuration=properties)
+    for file in (root / "lake").glob("*/_delta_log/*.json"):
+        made = _JANUARY + 300 * int(file.stem)
+        os.utime(file, (made, made))
+    tables = "".join(f"  {name}: {{source: ./lake/{lake}, keys: [id]}}\n" for name, lake in _SOURCES.items())
     (root / "mirror.yaml").write_text(f"{_MIRROR}tables:\n{tables}")
     return root
 
@@ -83,7 +88,7 @@ def test_an_example_runs(
         place = tmp_path
         shutil.copytree(project / "lake", place / "lake")
         if example.startswith("discover"):
-            rule = "{from: {store: lake, path: '*/'}, table: 'new.{folder}', keys: {default: [id]}}"
+            rule = "{from: {store: lake, path: '*/'}, keys: {default: [id]}}"
             (place / "mirror.yaml").write_text(f"{_MIRROR}stores: {{lake: {{root: ./lake}}}}\ndiscover: [{rule}]\n")
     monkeypatch.chdir(place)
     assert main(shlex.split(example)) == 0, capsys.readouterr().err
@@ -94,4 +99,5 @@ def test_an_example_that_needs_a_cloud_is_a_command_line(example: str) -> None:
     command, arguments = app.commands[shlex.split(example)[0]], shlex.split(example)[1:]
     while isinstance(command, click.Group):
         command, arguments = command.commands[arguments[0]], arguments[1:]
-    command.make_context(example, arguments)
+    with click.Context(app) as root:
+        command.make_context(example, arguments, parent=root)
