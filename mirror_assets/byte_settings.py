@@ -371,7 +371,7 @@ SETTING_FIXED = ErrorRow(
     "A setting that decides rows and has another value.",
     "spark.settings: {name}: {problem}.",
     "remove it; the value that this package sets needs no line.",
-    "mirror-assets plan --config path/to/mirror.yaml    # lists all mistakes with their lines",
+    "mirror-assets validate --config path/to/mirror.yaml    # lists all mistakes with their lines",
 )
 CONTEXT_UNFIT = ErrorRow(
     ErrorCode.SESSION_UNFIT,

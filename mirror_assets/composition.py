@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from mirror_assets.config.model import Config
 from mirror_assets.errors import MirrorError, SettingError
@@ -51,7 +51,7 @@ def _open_zone(config: Config, *, needs_zone: bool) -> Store:
     except SettingError as error:
         if needs_zone:
             raise
-        return UnreachableStore(config.zone.root, error).as_store()
+        return cast("Store", UnreachableStore(config.zone.root, error))
 
 
 def spark_settings_of(config: Config) -> SparkSettings:

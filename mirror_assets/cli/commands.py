@@ -283,7 +283,7 @@ def download_jars(config: Path | None, folder: Path, *, as_json: bool) -> Exit:
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110, "show_default": True},
     epilog="Exit codes: 0 fine; 1 a check or a table failed; 2 the configuration or the command line is wrong.\n\n"
     "\b\nCompletion in bash; also zsh_source and fish_source:\n"
-    '  eval "$(_MIRROR_ASSETS_COMPLETE=bash_source mirror-assets)"',
+    'eval "$(_MIRROR_ASSETS_COMPLETE=bash_source mirror-assets)"',
 )
 @click.option(
     "--log", type=click.Choice(["text", "json"]), default="text", help="Format of messages on the error stream."

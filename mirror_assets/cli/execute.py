@@ -37,6 +37,7 @@ from mirror_assets.orchestration.mirror_assets import MIRROR_ALL
 from mirror_assets.orchestration.run_reports import RebuildReport, RepairReport, TableReport
 from mirror_assets.orchestration.translator import ASSET_KINDS, AssetKind, asset_key
 from mirror_assets.pipeline.context import TableContext
+from mirror_assets.pipeline.errors import MIRROR_FAILED
 from mirror_assets.pipeline.rebuild_table import is_rebuilding, plan_rebuild
 from mirror_assets.pipeline.repair_table import Repair, count_repair, plan_repair
 from mirror_assets.pipeline.spark_sessions import no_spark
@@ -234,8 +235,13 @@ def replicate(path: Path | None, *, as_json: bool) -> Exit:
         for x in tables
     ]
     columns = ("table", "state", "applied file", "files waiting", "operations", "rows", "message")
-    show("Mirror", columns, rows, tables, as_json=as_json)
-    return Exit.FAILED if any(table.state is TableState.FAILED for table in tables) else Exit.FINE
+    errors = [
+        MIRROR_FAILED(table=str(x.name), why=x.message or "no reason given").record(str(x.name))
+        for x in tables
+        if x.state is TableState.FAILED
+    ]
+    show("Mirror", columns, rows, tables, errors, as_json=as_json)
+    return note_errors(errors)
 
 
 def _failed(result: dg.ExecuteInProcessResult, table: str | None = None, *, as_json: bool) -> Exit:

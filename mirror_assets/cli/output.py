@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
 
+import click
 import pydantic
 from rich.console import Console
 from rich.markup import escape
@@ -35,7 +36,7 @@ def note(text: str) -> None:
         error = text.removeprefix("error: ")
         print_line("info" if error == text else "error", error)
         return
-    Console(stderr=True, highlight=False, soft_wrap=True, emoji=False).print(text, markup=False)
+    click.echo(text, err=True)  # not by rich, which would write into the bar of `showing_progress`
 
 
 def note_errors(errors: Iterable[ErrorRecord]) -> Exit:

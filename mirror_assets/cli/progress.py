@@ -58,14 +58,15 @@ def _show_lines(work: WorkProgress, piece: str, ended: threading.Event) -> None:
 
 def described(work: WorkProgress, piece: str, running_share: float) -> tuple[float, str]:
     """Return the share of the work that is done, and what is done of how much; `running_share` is that of Spark."""
-    tables = list(work.tables.values())
+    tables = list(work.values())
     done, running = sum(one.weight for one in tables), sum(one.running for one in tables)
     total = done + running + sum(sum(one.left) for one in tables)
     pieces = sum(one.pieces for one in tables)
     all_pieces = pieces + sum(len(one.left) + bool(one.running) for one in tables)
-    parts = [f"{pieces:,} of {count(all_pieces, piece)}"]
-    if len(tables) > 1:
-        parts.insert(0, f"{sum(one.has_ended for one in tables):,} of {count(len(tables), 'table')}")
+    ended = sum(one.has_ended for one in tables)
+    parts = [f"{ended:,} of {count(len(tables), 'table')}"] if len(tables) > 1 else []
+    if all_pieces:
+        parts.append(f"{pieces:,} of {count(all_pieces, piece)}")
     if total > all_pieces:
         parts.append(f"{done:,} of {total:,} rows")
     return (done + running * running_share) / total if total else 0.0, ", ".join(parts)

@@ -93,12 +93,12 @@ def validate(path: Path | None, *, connect: bool, as_json: bool) -> Exit:
         for x in config.all_tables()
     ]
     rows = [(x.table, x.source, x.changes, ", ".join(x.keys)) for x in lines]
-    show("Tables", ("table", "source", "changes", "keys"), rows, lines, of_table.values(), as_json=as_json)
-    found = " and those that `discover` finds" if config.discovered.rules or not lines else ""
+    of_zone = [replace(error, table=None) for error in of_table.values()]
+    show("Tables", ("table", "source", "changes", "keys"), rows, lines, of_zone, as_json=as_json)
     for problem in config.unset.problems:
         note(problem.at(config.file))
     into = "" if config.unset.zone_error else f", into {config.zone.root}"
-    note(f"{config.file}: {count(len(lines), 'table')}{found}{into}")
+    note(f"{config.file}: {count(len(lines), 'table')}{into}")
     return note_errors(errors)
 
 

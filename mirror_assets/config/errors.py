@@ -48,7 +48,7 @@ MISTAKES = ErrorRow(
     "mirror.yaml has mistakes; the message lists all of them, one per line.",
     "{file} has {count}:\n{listed}",
     "correct these lines, then run again.",
-    "mirror-assets plan    # validates mirror.yaml",
+    "mirror-assets validate",
 )
 
 
@@ -66,7 +66,7 @@ CONFIG_MISSING = ErrorRow(
     "Mirror.yaml doesn't exist, or can't be read.",
     "the configuration {file} can't be read: {why}.",
     "run in the folder of your mirror.yaml, or name the file with --config or the variable MIRROR_CONFIG.",
-    "mirror-assets plan --config path/to/mirror.yaml    # lists all mistakes with their lines",
+    "mirror-assets validate --config path/to/mirror.yaml    # lists all mistakes with their lines",
 )
 TABLE_UNKNOWN = ErrorRow(
     ErrorCode.CONFIG_INVALID,
@@ -74,7 +74,7 @@ TABLE_UNKNOWN = ErrorRow(
     "mirror.yaml has no table of this name, or none that this pattern matches.",
     "{file} has no table {name!r}.",
     "use one of its tables{meant}",
-    "mirror-assets plan    # validates mirror.yaml",
+    "mirror-assets validate",
 )
 VARIABLE_UNSET = ErrorRow(
     ErrorCode.CONFIG_INVALID,
@@ -82,7 +82,7 @@ VARIABLE_UNSET = ErrorRow(
     "A setting refers to an environment variable that is not set.",
     "{setting}: {problem}.",
     "set it in this process's environment.",
-    "mirror-assets plan    # validates mirror.yaml",
+    "mirror-assets validate",
 )
 TABLES_UNCONFIRMED = ErrorRow(
     ErrorCode.STORE_UNAVAILABLE,

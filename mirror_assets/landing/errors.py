@@ -23,7 +23,7 @@ NAME_REFUSED = ErrorRow(
     "The name can't be used in a landing zone.",
     "name {name!r} can't be used in a landing zone: {why}.",
     "choose another name.",
-    "mirror-assets plan    # validates mirror.yaml",
+    "mirror-assets validate",
 )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mirror_assets.errors import ErrorCode, ErrorRow, RetryError, SettingError, StopError
 
-_PLAN = "mirror-assets plan    # validates mirror.yaml"
+_VALIDATE = "mirror-assets validate"
 RUN_CHECKS_FAILED = ErrorRow(
     ErrorCode.CHECKS_FAILED,
     StopError,
@@ -35,7 +35,7 @@ CHECK_UNKNOWN = ErrorRow(
     "No check has this name.",
     "no check is called {name!r}.",
     "use one of: {known}.",
-    _PLAN,
+    _VALIDATE,
 )
 TOO_FEW_RUNS = ErrorRow(
     ErrorCode.CONFIG_INVALID,
@@ -44,7 +44,7 @@ TOO_FEW_RUNS = ErrorRow(
     "automation.batches is {batches}, and Dagster starts at most {at_once} runs at a time: none is left for checks and "
     "rebuilds.",
     "set concurrency.runs.max_concurrent_runs in dagster.yaml to {wanted} or more.",
-    _PLAN,
+    _VALIDATE,
 )
 PARTITION_UNKNOWN = ErrorRow(
     ErrorCode.NO_SLICE,
@@ -62,7 +62,7 @@ KEY_TAKEN = ErrorRow(
     "Two assets have the same key.",
     "asset key {key} is that of the {known} and of the {this}.",
     "give each asset its own key in `translation`, for example with {{ stage }} in it.",
-    _PLAN,
+    _VALIDATE,
 )
 LOCATION_SHARED = ErrorRow(
     ErrorCode.CONFIG_INVALID,
@@ -71,7 +71,7 @@ LOCATION_SHARED = ErrorRow(
     "asset {asset} also belongs to the code location {location}: its run {run} materializes it. Each shows the other's "
     "events.",
     "mirror tables of the same name in separate Dagster instances (DAGSTER_HOME), or remove them from one mirror.yaml.",
-    _PLAN,
+    _VALIDATE,
 )
 INPUT_UNSUPPORTED = ErrorRow(
     ErrorCode.CONFIG_INVALID,
@@ -80,7 +80,7 @@ INPUT_UNSUPPORTED = ErrorRow(
     "a table can't be loaded as {name}{why}.",
     "annotate the input with pyarrow.Table, pyarrow.RecordBatchReader, pyarrow.dataset.Dataset, pandas.DataFrame, "
     "polars.DataFrame or polars.LazyFrame.",
-    _PLAN,
+    _VALIDATE,
 )
 NOT_MIRRORED_YET = ErrorRow(
     ErrorCode.MIRROR_UNREADABLE,

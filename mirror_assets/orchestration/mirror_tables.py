@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -152,16 +153,18 @@ class TableRuns:
             rebuild_because=rebuild_because,
             plan_again=self._plan_again,
         )
+        began = time.monotonic()
         for event in events:
             if isinstance(event, tuple):
                 self._events.planned(name, event)
             elif isinstance(event, Published):
-                self.reports[name] = self.reports[name].with_rebuild(event)
+                self.reports[name] = self.reports[name].with_rebuild(event, time.monotonic() - began)
                 self._events.rebuilt(table, event)
                 self._check_table(table, is_new=True)
             else:
                 yield from self._land(table, event)
                 queue.wait_for_room(lambda: self.is_stopping)
+            began = time.monotonic()
 
     def _land(self, table: TableContext, processed: ProcessedSlice) -> TableWork:
         """Log the slice that has landed; its checks in the table's next turn, when the others have had theirs.

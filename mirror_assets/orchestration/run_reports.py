@@ -19,7 +19,7 @@ from mirror_assets.pipeline.land_slice import ProcessedSlice
 class TableReport:
     """A table's result in a mirroring run: published slices, rebuilds, and the error that stopped the table, if any.
 
-    `rows` and `bytes` count slices only, not rebuilds. `by_files` counts slices that were read by files because their
+    `bytes` counts slices only, not rebuilds. `by_files` counts slices that were read by files because their
     change data feed can't be read. `covered` is the source version covered by the last one.
     `busy` names the other run that works on the table; this run then skipped it.
     """
@@ -58,7 +58,7 @@ class TableReport:
     @property
     def rows_per_second(self) -> float | None:
         """The rate at which its slices were mirrored; None without one."""
-        return round(self.rows.total / self.seconds, 1) if self.seconds and self.slices else None
+        return round(self.rows.total / self.seconds, 1) if self.seconds and self.rows.total else None
 
     @property
     def result(self) -> str:
@@ -73,11 +73,17 @@ class TableReport:
             return "mirrored, partly by files"
         return "mirrored" if self.slices else "nothing to do"
 
-    def with_rebuild(self, published: Published) -> TableReport:
-        """Return the report with a rebuild added, which has begun a new epoch."""
+    def with_rebuild(self, published: Published, seconds: float) -> TableReport:
+        """Return the report with a rebuild added, which took this long, and has begun a new epoch."""
         manifest = published.manifest
-        files = self.files + manifest.next_number - 1
-        return replace(self, rebuilds=self.rebuilds + 1, files=files, covered=manifest.covered)
+        return replace(
+            self,
+            rebuilds=self.rebuilds + 1,
+            files=self.files + manifest.next_number - 1,
+            rows=self.rows + MarkerCounts(inserts=manifest.landed_rows),
+            seconds=self.seconds + seconds,
+            covered=manifest.covered,
+        )
 
     def left_to(self, busy: MirrorError) -> TableReport:
         """Return the report of a table that is skipped because another run works on it."""

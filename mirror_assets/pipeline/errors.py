@@ -207,7 +207,7 @@ CHECK_NAME_TAKEN = ErrorRow(
     "Two checks of a table have the same name.",
     "{table} has two checks with the name {name!r}, one of them a SliceCheck of this project.",
     "give the SliceCheck another name.",
-    "mirror-assets plan    # validates mirror.yaml",
+    "mirror-assets validate",
 )
 TABLE_NOWHERE = ErrorRow(
     ErrorCode.CONFIG_INVALID,

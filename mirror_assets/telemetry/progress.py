@@ -6,9 +6,11 @@ command follows the progress.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 
 @dataclass
@@ -22,24 +24,15 @@ class TableProgress:
     has_ended: bool = False
 
 
-@dataclass
-class WorkProgress:
-    """The work on all tables of a command, by name. Each table is worked on by one thread at a time."""
-
-    tables: dict[str, TableProgress] = field(default_factory=dict)
-
-    def table(self, name: str) -> TableProgress:
-        """Return the table's progress, which begins with the first call."""
-        return self.tables.setdefault(name, TableProgress())
-
-
+WorkProgress: TypeAlias = dict[str, TableProgress]
+"""The work on all tables of a command, by name. Each table is worked on by one thread at a time."""
 _FOLLOWED: list[WorkProgress] = []
 
 
 @contextmanager
 def following_progress() -> Iterator[WorkProgress]:
     """Yield the progress of the work that this process does in the block."""
-    _FOLLOWED.append(WorkProgress())
+    _FOLLOWED.append(defaultdict(TableProgress))
     try:
         yield _FOLLOWED[-1]
     finally:
@@ -49,13 +42,13 @@ def following_progress() -> Iterator[WorkProgress]:
 def expect(table: str, weights: Sequence[int]) -> None:
     """Record what is left of the table, in place of what was expected before."""
     for progress in _FOLLOWED[-1:]:
-        progress.table(table).left = list(weights)
+        progress[table].left = list(weights)
 
 
 @contextmanager
 def working(table: str) -> Iterator[None]:
     """Record that the block does the first piece that is left of the table."""
-    of_table = _FOLLOWED[-1].table(table) if _FOLLOWED else TableProgress()
+    of_table = _FOLLOWED[-1][table] if _FOLLOWED else TableProgress()
     of_table.running = of_table.left.pop(0) if of_table.left else 0
     yield
     of_table.pieces, of_table.weight = of_table.pieces + 1, of_table.weight + of_table.running
@@ -65,5 +58,5 @@ def working(table: str) -> Iterator[None]:
 def end_work(table: str) -> None:
     """Record that nothing more is done to the table, also if it has failed."""
     for progress in _FOLLOWED[-1:]:
-        of_table = progress.table(table)
+        of_table = progress[table]
         of_table.left, of_table.running, of_table.has_ended = [], 0, True

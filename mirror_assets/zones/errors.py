@@ -52,7 +52,7 @@ PATH_REFUSED = ErrorRow(
     "The path leaves the store's root, or is not valid in a store.",
     "path {path!r} is refused: {why}.",
     "use a relative path of plain names.",
-    "mirror-assets plan    # validates mirror.yaml",
+    "mirror-assets validate",
 )
 STORE_FULL = ErrorRow(
     ErrorCode.STORE_FULL,

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NoReturn, cast
+from typing import NoReturn
 
 from mirror_assets.errors import SettingError
-from mirror_assets.zones.store import Store
 
 
 class UnreachableStore:
@@ -18,7 +17,3 @@ class UnreachableStore:
     def __getattr__(self, name: str) -> NoReturn:
         """Raise the error: every other attribute is a request."""
         raise self._error
-
-    def as_store(self) -> Store:
-        """Return it as a store, whose methods it has none of."""
-        return cast("Store", self)

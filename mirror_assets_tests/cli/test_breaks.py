@@ -102,7 +102,12 @@ def test_a_break_is_held_and_reported_and_then_rebuilt(
     assert message in told
     assert begun.manifest().epoch == 1
     assert _run(begun, _REBUILD) == 0
-    assert capsys.readouterr().out.splitlines()[-2].split()[-2] == "rebuilt"
+    cells = [cell.strip() for cell in capsys.readouterr().out.splitlines()[-2].split("│")]
+    *_, inserts, _, _, seconds, rate, result, _ = cells
+    assert result == "rebuilt"
+    assert int(inserts) > 0
+    assert float(seconds) > 0
+    assert int(rate) > 0, "a rebuild has a duration and a rate as well"
     assert begun.manifest().epoch == 2
     assert begun.is_equal
 

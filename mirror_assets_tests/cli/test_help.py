@@ -43,6 +43,19 @@ def test_every_command_shows_examples_that_name_it(
     assert all(line.split()[: len(command) + 1] == ["mirror-assets", *command] for line in examples)
 
 
+@pytest.mark.parametrize("command", [(), *_commands()], ids=" ".join)
+def test_help_fits_a_narrow_terminal_and_cuts_no_summary(
+    command: tuple[str, ...], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen in the list of commands: `status  Show the status of each table: health, landed version,...`."""
+    monkeypatch.setenv("COLUMNS", "60")
+    with pytest.raises(SystemExit):
+        main([*command, "--help"])
+    text = capsys.readouterr().out.partition("Examples:")[0].replace("[TABLE]...", "").replace("[ARGS]...", "")
+    assert "..." not in text
+    assert max(map(len, text.splitlines())) <= 62, "the line that completes a shell can't be broken"
+
+
 def test_help_imports_neither_spark_nor_dagster_nor_the_configuration() -> None:
     helps = [[*command, "--help"] for command in [(), *_commands()]]
     program = (
@@ -74,6 +87,7 @@ def test_commands_that_read_logs_import_no_spark(tmp_path: Path, command: str) -
     [
         ("recon", ["reconcile"]),
         ("run --table shop", ["shop.orders", "shop.customers"]),
+        ("status shop", ["shop.orders", "shop.customers"]),
         ("rebuild sh", ["shop.orders", "shop.customers"]),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -53,3 +54,41 @@ def test_run_refuses_an_unknown_table_before_it_loads_dagster(tmp_path: Path) ->
     done = subprocess.run([sys.executable, "-c", program, str(file)], capture_output=True, text=True, check=False)
     assert done.returncode == 2, done.stderr
     assert "did you mean 'shop.orders'?" in done.stderr
+
+
+_TABLES = "landing_zone: {path: ./zone}\ntables:\n" + "".join(
+    f"  {name}: {{source: ./none, keys: [id]}}\n" for name in ("sales.orders", "sales.items", "hr.people", "flat")
+)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "chosen"),
+    [
+        (["sales.orders"], ["sales.orders"]),
+        (["sales.*", "hr.people"], ["sales.orders", "sales.items", "hr.people"]),
+        (["hr.people", "--table", "sales.*"], ["hr.people", "sales.orders", "sales.items"]),
+        (["--table", "hr.*", "hr.people"], ["hr.people"]),
+        (["[fh]*"], ["hr.people", "flat"]),
+        ([], ["sales.orders", "sales.items", "hr.people", "flat"]),
+    ],
+)
+@pytest.mark.parametrize("command", ["plan", "status", "run", "doctor --no-spark"])
+def test_tables_are_arguments_or_options_names_or_patterns(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str, arguments: list[str], chosen: list[str]
+) -> None:
+    (tmp_path / "mirror.yaml").write_text(_TABLES)
+    main([*command.split(), *arguments, "--config", str(tmp_path / "mirror.yaml"), "--json"])
+    found = [line.get("table") or line["subject"] for line in json.loads(capsys.readouterr().out)]
+    assert list(dict.fromkeys(name for name in found if "/" not in name)) == chosen
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("slaes.*", "sales.*"), ("sales.order", "sales.orders"), ("orders", "sales.orders")]
+)
+@pytest.mark.parametrize("command", ["plan", "status", "run", "check", "reconcile", "doctor", "history"])
+def test_what_matches_no_table_is_an_error_with_a_near_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str, typed: str, meant: str
+) -> None:
+    (tmp_path / "mirror.yaml").write_text(_TABLES)
+    assert main([command, "flat", typed, "--config", str(tmp_path / "mirror.yaml")]) == 2
+    assert f"has no table {typed!r}. Next: use one of its tables; did you mean {meant!r}?" in capsys.readouterr().err

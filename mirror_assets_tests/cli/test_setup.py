@@ -200,6 +200,67 @@ def test_an_orphan_goes_from_zone_and_mirror(
     assert "there is nothing to drop" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(("name", "is_there"), [("shop.orders", True), ("other", False)])
+def test_a_dry_run_of_drop_deletes_nothing(
+    zone: LocalStore, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, is_there: bool
+) -> None:
+    files = sorted(tmp_path.rglob("*"))
+    assert main(["drop", name, "--dry-run"]) == 0
+    assert ("its landing files" in capsys.readouterr().err) is is_there
+    assert main(["drop", name, "--dry-run", "--json"]) == 0
+    (line,) = json.loads(capsys.readouterr().out)
+    assert line == {"table": name, "dropped": False, "is_there": is_there, "landing_zone": zone.root}
+    assert sorted(tmp_path.rglob("*")) == files
+
+
+def test_validate_needs_the_file_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither its store nor its landing zone exists, and no variable of an identity is set."""
+    monkeypatch.delenv("AZURE_CLIENT_SECRET", raising=False)
+    file = tmp_path / "mirror.yaml"
+    guid = "11111111-2222-3333-4444-555555555555"
+    zone = f"https://onelake.dfs.fabric.microsoft.com/{guid}/{guid}/Files/LandingZone"
+    file.write_text(
+        f"landing_zone: {{onelake: {{url: '{zone}', credential: client_secret}}}}\n"
+        "stores: {lake: {root: 's3://nowhere.invalid', region: eu-central-1}}\n"
+        "tables:\n  sales.orders: {source: {store: lake, path: orders}, keys: [id]}\n"
+        "  hr.people: {source: ./people, changes: append_only}\n"
+    )
+    before = (
+        "import sys; from mirror_assets.cli import main; code = main(['validate', '--json', '--config', sys.argv[1]]);"
+    )
+    program = f"{before} sys.exit(code + 10 * any(name in sys.modules for name in ('pyspark', 'dagster', 'azure')))"
+    done = subprocess.run([sys.executable, "-c", program, str(file)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    found = [(line["table"], line["source"], line["changes"], line["keys"]) for line in json.loads(done.stdout)]
+    assert found == [
+        ("sales.orders", "s3://nowhere.invalid/orders", "feed", ["id"]),
+        ("hr.people", str(tmp_path / "people"), "append_only", []),
+    ]
+    assert main(["validate", "--config", str(file)]) == 0
+    assert f"{file}: 2 tables, into {zone}" in capsys.readouterr().err
+    file.write_text(file.read_text().replace("keys: [id]", "key: [id]").replace("append_only", "appended"))
+    assert main(["validate", "--config", str(file)]) == 2
+    assert capsys.readouterr().err.count("mirror.yaml:") == 3, "each mistake has its line"
+
+
+def test_validate_opens_landing_zone_and_sources_on_request(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_table(tmp_path / "lake")
+    file, tables = tmp_path / "mirror.yaml", "tables: {planes: {source: ./lake, keys: [id]}"
+    file.write_text(f"landing_zone: {{path: ./landing}}\n{tables}}}\n")
+    assert main(["validate", "--connect", "--config", str(file)]) == 0
+    file.write_text(f"landing_zone: {{path: ./landing}}\n{tables}, none: {{source: ./none, keys: [id]}}}}\n")
+    capsys.readouterr()
+    assert main(["validate", "--connect", "--config", str(file), "--json"]) == 2
+    planes, none = json.loads(capsys.readouterr().out)
+    assert (planes["error"], none["error"]["code"]) == (None, "source_not_delta")
+    assert not (tmp_path / "landing").exists()
+    (tmp_path / "landing").touch()
+    assert main(["validate", "--connect", "--config", str(file)]) == 2
+    assert "it is a file, not a folder" in capsys.readouterr().err
+
+
 def test_drop_without_a_terminal_requires_yes(zone: LocalStore, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["drop", "shop.orders"]) == 2
     told = capsys.readouterr().err

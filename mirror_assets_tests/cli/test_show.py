@@ -20,7 +20,8 @@ from mirror_assets.pipeline.leases import BatchRunner
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.standin.replicator import LocalReplicator
 from mirror_assets.zones import LocalStore
-from mirror_assets_tests.pipeline.paper import TABLE, Paper
+from mirror_assets_tests.pipeline.paper import FEED, SCHEMA, TABLE, Paper
+from mirror_assets_tests.source.handmade import metadata_action
 from mirror_assets_tests.worlds.onelake import Fault, LoopbackOneLake, Reply
 
 
@@ -189,3 +190,72 @@ def test_a_deleted_mirrored_database_is_no_new_table(
         assert part in text
     assert "snapshot" not in text
     assert "catching up" not in text
+
+
+_UNSET = """
+landing_zone: {onelake: {url: "${ZONE}", credential: client_secret}}
+mirror: {fabric: {}}
+stores: {unused: {root: "s3://lake", region: "${REGION}"}}
+alerts: {dagster_url: "${UI}", receivers: {team: {url_variable: TEAM}}}
+tables:
+"""
+_GUID = "11111111-2222-3333-4444-555555555555"
+
+
+@pytest.mark.parametrize(
+    ("zone", "named"),
+    [("", "ZONE"), (f"https://onelake.dfs.fabric.microsoft.com/{_GUID}/{_GUID}/Files/LandingZone", "AZURE_TENANT_ID")],
+)
+def test_status_and_plan_show_the_sources_without_the_variables_of_the_landing_zone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, zone: str, named: str
+) -> None:
+    """Seen: `mirror.yaml has 3 mistakes`, one for a store that no table uses, and one for alerts."""
+    for name in ("REGION", "UI", "ZONE", "AZURE_TENANT_ID", "AZURE_CLIENT_ID", "AZURE_CLIENT_SECRET"):
+        monkeypatch.delenv(name, raising=False)
+    if zone:
+        monkeypatch.setenv("ZONE", zone)
+    paper = Paper(tmp_path)
+    paper.create()
+    paper.commit(1, 1.0)
+    file = tmp_path / "mirror.yaml"
+    file.write_text(f"{_UNSET}  {TABLE}: {{source: ./lake, keys: [id]}}\n")
+    for command in ("plan", "status"):
+        assert main([command, "--config", str(file), "--json"]) == 2
+        shown = capsys.readouterr()
+        (line,) = json.loads(shown.out)
+        assert (line["source_version"], line["error"]["table"]) == (1, str(TABLE))
+        assert named in line["error"]["message"]
+        assert "REGION" not in shown.err + shown.out
+    assert main(["plan", "--config", str(file)]) == 2
+    assert "source at 1" in capsys.readouterr().out
+    assert {path.name for path in tmp_path.iterdir()} == {"lake", "mirror.yaml"}, "nothing is written"
+    assert main(["run", "--config", str(file), "--table", str(TABLE)]) == 2
+    assert "REGION" in capsys.readouterr().err, "what changes something needs the whole file"
+
+
+@pytest.mark.parametrize("source", ["s3://lake/t", "{store: used, path: t}"])
+def test_a_store_that_a_table_uses_needs_its_variables(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, source: str
+) -> None:
+    monkeypatch.delenv("REGION", raising=False)
+    file = tmp_path / "mirror.yaml"
+    file.write_text(
+        "landing_zone: {path: ./landing}\nstores: {used: {root: 's3://lake', region: '${REGION}'}}\n"
+        f"tables: {{t: {{source: {source}, keys: [id]}}}}\n"
+    )
+    assert main(["plan", "--config", str(file)]) == 2
+    assert "stores.used.region: the environment variable REGION is not set" in capsys.readouterr().err
+
+
+def test_the_json_of_plan_has_the_break_that_stops_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    paper = Paper(tmp_path)
+    paper.create()
+    paper.commit(1, 1.0)
+    paper.cover(1)
+    paper.commit(2, 2.0, metadata_action(SCHEMA, "table-2", **FEED), operation="CREATE OR REPLACE TABLE")
+    file = tmp_path / "mirror.yaml"
+    file.write_text(f"landing_zone: {{path: ./landing}}\ntables:\n  {TABLE}: {{source: ./lake, keys: [id]}}\n")
+    assert main(["plan", "--config", str(file), "--json"]) == 0
+    (line,) = json.loads(capsys.readouterr().out)
+    assert (line["table"], line["stop"]["code"]) == (str(TABLE), "source_break")
+    assert line["stop"]["next_step"]

@@ -90,7 +90,7 @@ def test_tables_that_were_discovered_without_discoverys_memory_are_not_mirrored(
     unconfirmed = config.with_found(Discovered(is_confirmed=False), {})
     result = build_definitions(unconfirmed).resolve_job_def(MIRROR_ALL).execute_in_process(raise_on_error=False)
     (report,) = result.output_for_node(TABLES_OP)
-    assert report.code is ErrorCode.STORE_UNAVAILABLE
+    assert report.error.code == ErrorCode.STORE_UNAVAILABLE.value
     assert "another folder may have the name of a known table" in str(report.error)
     assert not (tmp_path / "landing").exists()
 

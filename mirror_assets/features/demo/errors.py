@@ -10,7 +10,7 @@ NOT_MADE_HERE = ErrorRow(
     "The demo would replace a folder or file that it did not make.",
     "{path} exists and was not made by the demo.",
     "give the demo another place (--folder, or the path in --settings), or move it away; nothing was deleted.",
-    "mirror-assets plan    # validates mirror.yaml",
+    "mirror-assets validate",
 )
 DATA_MISSING = ErrorRow(
     ErrorCode.SOURCE_UNREADABLE,

@@ -20,25 +20,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class HistoryReport:
-    """The slices and rows that a run appended to a table's history, the covered version, and the error, if any."""
+    """The slices and rows that a run has appended, or would append, to a table's history, and the error, if any.
+
+    `covered` is the version up to which the history is complete then. The rows that would be appended are estimated.
+    """
 
     table: str
     slices: int
     rows: int
     covered: int | None
-    path: str
-    error: ErrorRecord | None = None
-
-
-@dataclass(frozen=True)
-class PlannedHistory:
-    """The slices and rows that a run would append to a table's history, and the error after them, if any."""
-
-    table: str
-    slices: int
-    rows: int
-    first: int | None
-    last: int | None
     path: str
     error: ErrorRecord | None = None
 
@@ -70,12 +60,12 @@ def _plan(config: Config, chosen: list[TableName], skip_to: int | None, *, as_js
     from mirror_assets.cli.output import note_errors, show
 
     lines = [_planned(config, name, skip_to) for name in chosen]
-    rows = [(x.table, x.slices, x.rows, x.first, x.last, x.path) for x in lines]
-    show("Would be appended", ("table", "slices", "rows", "from", "to", "kept in"), rows, lines, as_json=as_json)
+    rows = [(x.table, x.covered, x.slices, f"about {x.rows}", x.path) for x in lines]
+    show("Would be appended", ("table", "to version", "slices", "rows", "kept in"), rows, lines, as_json=as_json)
     return note_errors(line.error for line in lines if line.error)
 
 
-def _planned(config: Config, name: TableName, skip_to: int | None) -> PlannedHistory:
+def _planned(config: Config, name: TableName, skip_to: int | None) -> HistoryReport:
     from mirror_assets.errors import MirrorError
     from mirror_assets.features.history.history_plan import plan_history
     from mirror_assets.features.history.with_dagster.opening import history_uri, open_history
@@ -87,10 +77,10 @@ def _planned(config: Config, name: TableName, skip_to: int | None) -> PlannedHis
     try:
         plan = plan_history(opened, opened.history.newest(), skip_to)
     except MirrorError as error:
-        return PlannedHistory(str(name), 0, 0, None, None, path, error.record(str(name)))
-    first, last = (plan.slices[0].first, plan.slices[-1].last) if plan.slices else (None, None)
-    rows, stop = sum(one.rows for one in plan.slices), plan.stop.record(str(name)) if plan.stop else None
-    return PlannedHistory(str(name), len(plan.slices), rows, first, last, path, stop)
+        return HistoryReport(str(name), 0, 0, None, path, error.record(str(name)))
+    last, rows = plan.slices[-1].last if plan.slices else None, sum(one.rows for one in plan.slices)
+    stop = plan.stop.record(str(name)) if plan.stop else None
+    return HistoryReport(str(name), len(plan.slices), rows, last, path, stop)
 
 
 def _append(loaded: Config, chosen: list[TableName], skip_to: int | None, *, as_json: bool) -> Exit:
@@ -101,10 +91,13 @@ def _append(loaded: Config, chosen: list[TableName], skip_to: int | None, *, as_
     from mirror_assets.features.history.with_dagster.history_asset import KeepHistory
     from mirror_assets.orchestration.mirror_assets import step_name
     from mirror_assets.orchestration.translator import AssetKind, asset_key
+    from mirror_assets.telemetry.progress import expect
 
     keys = {name: asset_key(AssetKind(HISTORY), name) for name in chosen}
     ops = {step_name(key): KeepHistory(skip_to=skip_to) for key in keys.values()}
     with showing_progress("slice", as_json=as_json):
+        for name in chosen:
+            expect(str(name), ())
         result = execute(loaded, HISTORY, ops, list(keys.values()))
     reports = [_report(result, loaded, name, key) for name, key in keys.items()]
     rows = [

@@ -53,7 +53,7 @@ FILE_EXISTS = ErrorRow(
     "A file exists that would be overwritten.",
     "{file} exists.",
     "choose another with --out, or overwrite it with --force.",
-    "mirror-assets plan    # validates mirror.yaml",
+    "mirror-assets validate",
 )
 FILE_UNWRITABLE = ErrorRow(
     ErrorCode.PATH_REFUSED,
@@ -61,7 +61,7 @@ FILE_UNWRITABLE = ErrorRow(
     "A file can't be written.",
     "{file} can't be written: {why}.",
     "choose another with --out.",
-    "mirror-assets plan    # validates mirror.yaml",
+    "mirror-assets validate",
 )
 MEMORY_DAMAGED = ErrorRow(
     ErrorCode.LANDING_DAMAGED,

@@ -99,7 +99,8 @@ def test_a_table_that_was_never_mirrored_is_only_rewritten(lab: Lab) -> None:
     gone = Path(lab.uri) / DeltaLog(lab.uri).snapshot().files[0].path
     kept = gone.rename(gone.with_suffix(".kept"))
     report, _ = _maintained(lab, "maintenance: [optimize]")
-    assert (report.code, report.family) == (ErrorCode.DATA_FILE_MISSING, "stop")
+    assert report.error is not None
+    assert (report.error.code, report.error.family) == (ErrorCode.DATA_FILE_MISSING.value, "stop")
     assert "rebuild" not in str(report.error)
     kept.rename(gone)
     report, observed = _maintained(lab, "maintenance: [optimize]")
@@ -134,7 +135,8 @@ def test_vacuum_is_refused_while_a_frame_needs_a_file_and_runs_when_none_does(la
     framed, newest = 1, DeltaLog(lab.uri).newest()
     lost = {file.path for file in DeltaLog(lab.uri).snapshot(framed).files}
     refused, observed = _maintained(lab, f"maintenance: [vacuum]\n    direct_lake: {{frames: [{framed}, {newest}]}}")
-    assert refused.code is DirectLakeCode.VACUUM_REFUSED
+    assert refused.error is not None
+    assert refused.error.code == DirectLakeCode.VACUUM_REFUSED.value
     assert "needed by frame v1" in str(refused.error)
     assert "SET TBLPROPERTIES (delta.deletedFileRetentionDuration = 'interval" in str(refused.error)
     assert (refused.statements, observed) == ((), [])

@@ -45,7 +45,7 @@ def test_a_table_that_fails_does_not_hold_up_the_others(place: Place, capsys: py
         1,
         None,
     )
-    assert (failed["table"], failed["slices"], failed["covered"], failed["family"]) == (
+    assert (failed["table"], failed["slices"], failed["covered"], failed["error"]["family"]) == (
         "shop.missing",
         0,
         None,
@@ -63,9 +63,27 @@ def test_a_table_that_fails_does_not_hold_up_the_others(place: Place, capsys: py
     ]
 
 
+def test_a_dry_run_shows_what_would_be_appended_and_writes_nothing(
+    place: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = sorted(place.root.rglob("*"))
+    assert main(["history", "--dry-run", "--config", str(place.root / "mirror.yaml"), "--json"]) == 2
+    planned, failed = json.loads(capsys.readouterr().out)
+    assert (planned["table"], planned["slices"], planned["covered"]) == ("shop.orders", 1, 1)
+    assert planned["rows"] > 0
+    assert (failed["table"], failed["slices"], failed["error"]["code"]) == ("shop.missing", 0, "source_not_delta")
+    assert sorted(place.root.rglob("*")) == files
+
+
+def test_a_pattern_takes_the_tables_that_keep_one(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["history", "*", "--dry-run", "--config", str(place.root / "mirror.yaml"), "--json"])
+    assert [line["table"] for line in json.loads(capsys.readouterr().out)] == ["shop.orders", "shop.missing"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
+        (["pl*"], "defaults.history: no table has a history"),
         (["--table", "plain"], "tables.plain.history: write slices or stream"),
         (["--table", "other"], "other"),
         (["--skip-to", "3"], "--skip-to names a version of one table"),

@@ -66,7 +66,7 @@ def test_tables_that_vanish_together_stay_until_a_person_accepts_it(
     assert "2 of 2 tables are no longer listed (items, orders): they are mirrored as before" in capsys.readouterr().err
     config = load_config(lake.root / "mirror.yaml")
     assert names(config) == ["items", "orders"]
-    assert main(["status", "--config", str(lake.root / "mirror.yaml")]) == 1
+    assert main(["status", "--config", str(lake.root / "mirror.yaml")]) == 2
     assert "2 of 2 tables are no longer listed" in capsys.readouterr().err
     _discover(lake, "--accept")
     assert names(load_config(lake.root / "mirror.yaml")) == []
@@ -106,7 +106,7 @@ def test_what_it_finds_is_remembered_and_what_was_none_is_read_again(lake: DiskL
     ("make", "message"),
     [
         (False, "lake can't be read: No such file or directory."),
-        (True, "lake *; correct `from`, or write the tables first"),
+        (True, "lake *. Next: correct `from`, or write the tables first"),
     ],
 )
 def test_a_rule_that_finds_nothing_or_can_not_look_fails(
