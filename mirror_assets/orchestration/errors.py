@@ -67,9 +67,10 @@ PARTITION_MISSING = ErrorRow(
 RANGE_EMPTY = ErrorRow(
     ErrorCode.NO_SLICE,
     SettingError,
-    "A range of partitions has no slices: its last one precedes its first one.",
-    "the partition range {first}...{last} is reversed, and has no slices.",
-    "launch {last}...{first}.",
+    "A range of partitions has no slices: Dagster's list of partitions has its last one before its first one.",
+    "the partition range {first}...{last} is reversed, and has no slices: Dagster's list of partitions has {last} "
+    "before {first}.",
+    "begin with the earlier partition of the list, or launch the job `mirror_table`, which mirrors all pending slices.",
     "mirror-assets plan --table TABLE",
 )
 KEY_TAKEN = ErrorRow(
