@@ -1,5 +1,7 @@
 """The wheel: what it holds and says of itself, and that a clean install of it mirrors the README's first table.
 
+So does one in a new Dagster project of the newest `create-dagster`, with and without Dagster's own integrations.
+
 It needs the package index that pip is set up with, and takes minutes: all of it runs in `make soak`.
 """
 
@@ -16,9 +18,10 @@ from pathlib import Path
 
 import pytest
 
-from mirror_assets_tests.pages import README, ROOT, blocks
+from mirror_assets_tests.pages import DOCS, README, ROOT, blocks
 
 pytestmark = [pytest.mark.soak, pytest.mark.xdist_group("wheel")]
+YOUR_PROJECT = DOCS / "your-project.md"
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
@@ -99,3 +102,92 @@ def test_without_spark_it_plans_and_names_the_extra(wheel: Path, tmp_path: Path)
     refused = _ended(program, "run", folder=tmp_path)
     assert refused.returncode == 2
     assert "pip install 'mirror-assets[spark]'" in refused.stderr
+
+
+_REPORT = """import dagster as dg
+import pyarrow as pa
+
+
+@dg.asset(ins={"orders": dg.AssetIn(["sales", "orders_source"])})
+def report(orders: pa.Table) -> None:
+    print(f"{len(orders)} orders")
+"""
+
+
+class FreshProject:
+    """A project that `create-dagster` makes, in an environment of its own, with the README's table in it."""
+
+    def __init__(self, folder: Path, *beside: str) -> None:
+        """Make it with the newest version that pip installs beside these packages."""
+        self._folder, self.root, self.python = folder, folder / "shop", folder / "environment/bin/python"
+        _run(sys.executable, "-m", "venv", folder / "environment", folder=folder)
+        self.pip("create-dagster", *beside)
+        _run(self.python.with_name("create-dagster"), "project", self.root, "--no-uv-sync", folder=folder)
+
+    def pip(self, *requirements: str | Path) -> None:
+        """Install packages, as pip resolves them."""
+        _run(self.python, "-m", "pip", "install", "--quiet", *requirements, folder=self._folder)
+
+    def packages(self) -> dict[str, str]:
+        """Return the installed packages with their versions."""
+        listed = _run(self.python, "-m", "pip", "list", "--format", "freeze", folder=self._folder)
+        return dict(line.split("==") for line in listed.splitlines() if "==" in line)
+
+    def add_mirror(self) -> None:
+        """Create the table, and add the component and an asset that reads the table."""
+        (self.root / "make_orders.py").write_text(blocks(README, "python")[0], encoding="utf-8")
+        _run(self.python, "make_orders.py", folder=self.root)
+        place = self.root / "src/shop/defs/fabric"
+        place.mkdir()
+        (place / "defs.yaml").write_text(blocks(YOUR_PROJECT, "yaml")[0], encoding="utf-8")
+        config = blocks(README, "yaml")[0].replace("./", "../../../../")
+        (place / "mirror.yaml").write_text(config, encoding="utf-8")
+        (place.parent / "report.py").write_text(_REPORT, encoding="utf-8")
+
+    def ended(self, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run a program of the environment in the project."""
+        home = self.root / "home"
+        home.mkdir(exist_ok=True)
+        variables = f"DAGSTER_HOME={home}"
+        return _ended("env", variables, self.python.with_name(program), *arguments, folder=self.root)
+
+    def succeeds(self, program: str, *arguments: str) -> None:
+        """Run a program that has to succeed."""
+        ended = self.ended(program, *arguments)
+        assert ended.returncode == 0, f"{arguments}\n{ended.stdout}\n{ended.stderr}"
+
+    @property
+    def landed(self) -> list[str]:
+        """The landing files of the table."""
+        return sorted(path.name for path in (self.root / "landing/sales.schema/orders").glob("*.parquet"))
+
+
+def test_a_project_of_the_newest_dagster_mirrors_a_table(wheel: Path, tmp_path: Path) -> None:
+    project = FreshProject(tmp_path)
+    project.pip("-e", project.root, f"{wheel}[spark]")
+    packages = project.packages()
+    assert packages["dagster"] == packages["create-dagster"]  # the newest, which the project requires exactly
+    assert not {"dagster-pyspark", "dagster-deltalake"} & packages.keys()
+    project.add_mirror()
+    module = ("-m", "shop.definitions")
+    project.succeeds("dagster", "definitions", "validate", *module)
+    project.succeeds("dagster", "job", "execute", *module, "-j", "fabric_all")
+    assert project.landed == ["00000000000000000001.parquet"]
+    selected = ("--select", "key:sales/orders_changes or key:sales/orders_landing", "--partition", "1.0-0")
+    project.succeeds("dagster", "asset", "materialize", *module, *selected)
+    refused = project.ended("dagster", "asset", "materialize", *module, "--select", "report")
+    assert refused.returncode == 1
+    assert "pip install 'mirror-assets[io]'" in refused.stderr
+
+
+def test_a_project_with_the_integrations_of_dagster_mirrors_a_table(wheel: Path, tmp_path: Path) -> None:
+    project = FreshProject(tmp_path, f"{wheel}[spark,io]", "dagster-dg-cli", "dagster-webserver")
+    project.pip("-e", project.root)
+    packages = project.packages()
+    assert packages["dagster"] == packages["create-dagster"] == packages["dagster-dg-cli"]
+    assert packages["dagster-pyspark"] == packages["dagster-deltalake"]
+    project.add_mirror()
+    project.succeeds("dg", "check", "defs")
+    project.succeeds("dg", "launch", "--job", "fabric_all")
+    assert project.landed == ["00000000000000000001.parquet"]
+    project.succeeds("dg", "launch", "--assets", "report")

@@ -19,9 +19,9 @@ from mirror_assets.orchestration.event_metadata import (
     staged_metadata,
 )
 from mirror_assets.orchestration.mirror_assets import MirrorAssets, step_name
-from mirror_assets.orchestration.partitions import as_slice, parse_slices
+from mirror_assets.orchestration.partitions import as_slice, requested_slices
 from mirror_assets.orchestration.resources import project, resource_keys
-from mirror_assets.orchestration.runs import WAIT_SECONDS, failure, stopping, tag_slices
+from mirror_assets.orchestration.runs import WAIT_SECONDS, failing, failure, stopping, tag_slices
 from mirror_assets.orchestration.translator import AssetKind
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.land_slice import publish_slice, stage_range
@@ -61,8 +61,9 @@ def _slices_asset(
         required_resource_keys=resource_keys(assets),
     )
     def slices(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult[None]]:
-        keys = parse_slices(context.partition_keys)
-        composed = project(assets, context.resources, context.log.info)
+        keys = requested_slices(context)
+        with failing():
+            composed = project(assets, context.resources, context.log.info)
         table_context, run = composed.table(table), context.op_execution_context
         with exporting_metrics(assets.config, context.log.warning), checks_on_failure(run, assets, composed, table):
             processed = process(context, assets, table_context, keys)

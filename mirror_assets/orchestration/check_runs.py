@@ -16,11 +16,10 @@ from mirror_assets.landing.problems import ProblemKey
 from mirror_assets.monitoring import Mirror
 from mirror_assets.orchestration.asset_check import Check, CheckedTable
 from mirror_assets.orchestration.checks import BLOCKING, check_slices, checks_of, staged_checks
-from mirror_assets.orchestration.dagster_internals import ASSET_PARTITION_RANGE_START_TAG, PARTITION_NAME_TAG
 from mirror_assets.orchestration.errors import CHECKS_LATE, RUN_CHECKS_FAILED
 from mirror_assets.orchestration.event_metadata import ChangedMirrors
 from mirror_assets.orchestration.mirror_assets import MirrorAssets, step_name
-from mirror_assets.orchestration.partitions import parse_slices
+from mirror_assets.orchestration.partitions import requested_slices, runs_slices
 from mirror_assets.orchestration.recorded_checks import RecordedChecks
 from mirror_assets.orchestration.resources import project, resource_keys
 from mirror_assets.orchestration.runs import failing, failure
@@ -68,7 +67,7 @@ def asset_step(assets: MirrorAssets, table: TableSettings, checks: Sequence[Chec
         with_spark = any(check.needs_spark for check in selected)
         with failing():
             composed = project(assets, context.resources, with_spark=with_spark, lands=False)
-        checked = CheckedTable(context.instance, assets, composed, table, _runs_slices(context), with_spark)
+        checked = CheckedTable(context.instance, assets, composed, table, runs_slices(context.run), with_spark)
         errors, failed = list[MirrorError](), list[dg.AssetCheckResult]()
         for check in selected:
             try:
@@ -104,7 +103,7 @@ def _staged_step(assets: MirrorAssets, table: TableSettings) -> dg.AssetChecksDe
         required_resource_keys=resource_keys(assets),
     )
     def step(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
-        requested = set(parse_slices(context.partition_keys)) if _runs_slices(context) else None
+        requested = set(requested_slices(context)) if runs_slices(context.run) else None
         with failing():
             composed = project(assets, context.resources)
             table_context = composed.table(table)
@@ -120,11 +119,6 @@ def _staged_step(assets: MirrorAssets, table: TableSettings) -> dg.AssetChecksDe
             raise failure(refused, refused.key)
 
     return step
-
-
-def _runs_slices(context: dg.AssetCheckExecutionContext) -> bool:
-    """Return whether the run materializes slices; else it only runs checks."""
-    return bool({ASSET_PARTITION_RANGE_START_TAG, PARTITION_NAME_TAG} & context.run.tags.keys())
 
 
 def is_blocking_failure(result: dg.AssetCheckResult | dg.AssetCheckEvaluation) -> bool:

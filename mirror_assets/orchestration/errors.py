@@ -56,6 +56,23 @@ PARTITION_UNKNOWN = ErrorRow(
     "asset's menu, Delete partitions).",
     "mirror-assets plan --table TABLE",
 )
+PARTITION_MISSING = ErrorRow(
+    ErrorCode.NO_SLICE,
+    SettingError,
+    "A run of an asset with slices has no partition.",
+    "the run has no partition, and each partition of the asset is a slice.",
+    "choose partitions, or launch the job `mirror_table`, which mirrors all pending slices of a table.",
+    "mirror-assets run --table TABLE",
+)
+RANGE_EMPTY = ErrorRow(
+    ErrorCode.NO_SLICE,
+    SettingError,
+    "A range of partitions has no slices: Dagster's list of partitions has its last one before its first one.",
+    "the partition range {first}...{last} is reversed, and has no slices: Dagster's list of partitions has {last} "
+    "before {first}.",
+    "begin with the earlier partition of the list, or launch the job `mirror_table`, which mirrors all pending slices.",
+    "mirror-assets plan --table TABLE",
+)
 KEY_TAKEN = ErrorRow(
     ErrorCode.CONFIG_INVALID,
     SettingError,

@@ -11,7 +11,12 @@ import dagster as dg
 
 from mirror_assets.landing.errors import NameRefused
 from mirror_assets.landing.names import SliceKey, TableName
-from mirror_assets.orchestration.errors import PARTITION_UNKNOWN
+from mirror_assets.orchestration.dagster_internals import (
+    ASSET_PARTITION_RANGE_END_TAG,
+    ASSET_PARTITION_RANGE_START_TAG,
+    PARTITION_NAME_TAG,
+)
+from mirror_assets.orchestration.errors import PARTITION_MISSING, PARTITION_UNKNOWN, RANGE_EMPTY
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.runs import failure
 from mirror_assets.pipeline.plan import Boundaries
@@ -40,6 +45,26 @@ def parse_slices(partitions: Sequence[str]) -> list[SliceKey]:
         except NameRefused:
             raise failure(PARTITION_UNKNOWN(partition=partition)) from None
     return sorted(keys)
+
+
+def runs_slices(run: dg.DagsterRun) -> bool:
+    """Return whether the run has partitions; else it only runs checks."""
+    return bool({ASSET_PARTITION_RANGE_START_TAG, PARTITION_NAME_TAG} & run.tags.keys())
+
+
+def requested_slices(context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext) -> list[SliceKey]:
+    """Return the slices of the run's partitions, by version.
+
+    Raises dagster.Failure for a run without partitions or with a reversed range, and what `parse_slices` raises.
+    """
+    if not runs_slices(context.run):
+        raise failure(PARTITION_MISSING())
+    keys = parse_slices(context.partition_keys)
+    if not keys:
+        tags = context.run.tags
+        first, last = tags[ASSET_PARTITION_RANGE_START_TAG], tags[ASSET_PARTITION_RANGE_END_TAG]
+        raise failure(RANGE_EMPTY(first=first, last=last))
+    return keys
 
 
 def registered_boundaries(instance: dg.DagsterInstance, assets: MirrorAssets, table: TableName) -> Boundaries:

@@ -310,7 +310,11 @@ def project(
 
 
 def sessions(assets: MirrorAssets, opened: dg.Resources) -> Session:
-    """Return the function that opens Spark sessions, on the project's own PySpark resource if it names one."""
+    """Return the function that opens Spark sessions, on the project's own PySpark resource if it names one.
+
+    Raises MISTAKES for unset variables.
+    """
+    assets.config.require_variables()
     found: SparkSessions | SparkResource = getattr(opened, assets.spark or assets.full_name(SPARK))
     if isinstance(found, SparkSessions):
         return found.settings(packages_of_catalogs(assets.config)).open

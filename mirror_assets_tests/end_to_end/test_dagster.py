@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,7 +31,7 @@ from mirror_assets.pipeline.check_slice import BLOCKING_CHECKS
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import SOURCE_BROKE
 from mirror_assets.source.planner import PlannedSlice
-from mirror_assets_tests.end_to_end.ticks import Location
+from mirror_assets_tests.end_to_end.ticks import Location, materialize, slices
 from mirror_assets_tests.lab import TABLE, Lab, key
 
 _SOURCE = asset_key(AssetKind.SOURCE, TABLE)
@@ -48,7 +49,7 @@ def _failure(result: dg.ExecuteInProcessResult) -> str:
     """Return the description of the only step that failed."""
     (failed,) = [event for event in result.all_events if event.is_step_failure]
     data = failed.step_failure_data.user_failure_data
-    return (data.description if data else None) or ""
+    return (data.description if data else None) or str(failed.step_failure_data.error)
 
 
 def _materialized(instance: dg.DagsterInstance, asset: dg.AssetKey) -> set[str]:
@@ -87,6 +88,7 @@ def landed(spark: SparkSession, _waiting_orders: Path, tmp_path_factory: pytest.
     lab = Lab(spark, tmp_path_factory.mktemp("landed") / "lab")
     shutil.copytree(_waiting_orders, lab.root)
     with dg.instance_for_test() as instance:
+        instance.add_dynamic_partitions(partitions_name(_ZONE), [str(key(0, 1))])  # as the run did that landed it
         yield Landed(lab, instance, _launch(lab, instance, key(2, 3), key(4, 5)))
 
 
@@ -279,6 +281,40 @@ def test_a_partition_out_of_order_is_a_clear_error(mirrored: Lab, instance: dg.D
     result = _launch(mirrored, instance, key(7, 7))
     assert not result.success
     assert "version 6 is the next one to be covered" in _failure(result)
+    assert len(mirrored.files) == 3
+
+
+def test_all_partitions_are_a_range_from_the_first_to_the_last(landed: Landed) -> None:
+    before = landed.lab.files
+    assert _launch(landed.lab, landed.instance, key(2, 3), key(4, 5)).success
+    assert landed.lab.files == before
+
+
+@pytest.mark.parametrize(
+    ("tags", "message"),
+    [
+        (
+            slices(key(4, 5), key(2, 3)),
+            r"range 1.4-5...1.2-3 is reversed, .* has 1.2-3 before 1.4-5. Next: begin with the earlier",
+        ),
+        ({}, "the run has no partition, .* Next: choose partitions, or launch the job `mirror_table`"),
+    ],
+    ids=["reversed", "none"],
+)
+def test_a_run_without_slices_says_why(landed: Landed, tags: Mapping[str, str], message: str) -> None:
+    location = Location.of(landed.lab, landed.instance)
+    assert re.search(message, _failure(materialize(location.definitions, landed.instance, tags)))
+
+
+def test_dagster_refuses_a_range_whose_end_is_not_registered(landed: Landed) -> None:
+    location = Location.of(landed.lab, landed.instance)
+    with pytest.raises(dg.DagsterInvalidInvocationError, match=r"Nonexistent partition keys:\s+\['1.9-9'\]"):
+        materialize(location.definitions, landed.instance, slices(key(2, 3), key(9, 9)))
+
+
+def test_a_partition_beyond_the_newest_commit_is_a_clear_error(mirrored: Lab, instance: dg.DagsterInstance) -> None:
+    result = _launch(mirrored, instance, key(6, 9))
+    assert "partition 1.6-9 is not one slice: the source has no such commit" in _failure(result)
     assert len(mirrored.files) == 3
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -68,3 +70,28 @@ def test_a_run_reports_the_start_of_spark_once(tmp_path: Path, monkeypatch: pyte
         list(pool.map(composed.session, "abcd"))
     assert sorted(map(str, started)) == ["a", "b", "c", "d"]
     assert told == ["Starting Spark: this can take 20 s", "Spark has started in 0.0 s"]
+
+
+_WITHOUT = """
+import sys
+sys.modules |= {"dagster_pyspark": None, "dagster_deltalake": None, "dagster_deltalake.handler": None}
+import dagster as dg
+import pyarrow as pa
+from mirror_assets import build_definitions
+
+@dg.asset(ins={"orders": dg.AssetIn("orders_source")})
+def report(orders: pa.Table) -> None: ...
+
+settings = {"landing_zone": {"path": "landing"}, "tables": {"orders": {"source": "orders", "keys": ["id"]}}}
+defs = dg.Definitions.merge(build_definitions(settings), dg.Definitions(assets=[report]))
+job = defs.resolve_implicit_global_asset_job_def()
+result = job.execute_in_process(asset_selection=[report.key], raise_on_error=False)
+(failed,) = [event.step_failure_data for event in result.all_events if event.is_step_failure]
+print(failed.error.cause.message)
+"""
+
+
+def test_only_inputs_need_the_integrations_of_dagster_and_name_their_extra(tmp_path: Path) -> None:
+    ran = subprocess.run([sys.executable, "-c", _WITHOUT], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "a table can't be loaded as pyarrow.Table: dagster_deltalake" in ran.stdout, ran.stderr[-2000:]
+    assert "Next: pip install 'mirror-assets[io]'" in ran.stdout
