@@ -35,6 +35,8 @@ STORAGE_DOWN = ErrorRow(
 )
 # Passwords in URLs, and values of dagster.yaml that Dagster quotes.
 _SECRETS = re.compile(r"(?<=://)[^@\s]*@|(?<=Value )\"[^\"]*\"")
+# What Dagster prints around a mistake: the schema of all settings.
+_NOISE = re.compile(r"^.*?Error 1: |(?:Expected:|You must provide|Error 2:).*", re.DOTALL)
 _MAX_TEXT = 300
 
 
@@ -73,7 +75,7 @@ def _home_error(home: str, error: Exception) -> MirrorError:
     """Return the error for an exception of Dagster or of its storage, without secrets."""
     chain, file = _chain(error), f"{home}/dagster.yaml"
     first, step = chain[-1], f"correct {file}"
-    text = _SECRETS.sub("…", redacted(str(first))).partition("Expected:")[0].strip(" \n.")
+    text = _NOISE.sub("", _SECRETS.sub("…", redacted(str(first)))).strip(" \n.")
     if isinstance(first, OSError) or type(first).__module__ == "sqlite3":
         step = "make the folder writable for this user, with free space"
     elif any(map(_is_of_database, chain)):
