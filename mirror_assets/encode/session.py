@@ -41,8 +41,8 @@ _NOT_BUILT, _CAUSE = "Error while instantiating", re.compile(r"Caused by: [\w.$]
 # Lines of the JVM that are read when it doesn't start, and those in the message.
 _READ_LINES, _LINES = 1000, 12
 _NOT_RESOLVED = "unresolved dependency"
-# Ivy's, for a repository that doesn't respond; one that lacks the package has other lines.
-_UNREACHABLE = re.compile(r"Host \S+ not found|access the destination server through a proxy|Server access error")
+# Ivy's, for Maven Central if it doesn't respond; if it lacks the package, another repository may still not respond.
+_UNREACHABLE = re.compile(r"Host maven\.example not found|Server access error at url https://maven\.example/")
 _STARTING = threading.Lock()
 _OWNED: dict[str, tuple[SparkContext, JavaObject]] = {}
 # Contexts whose settings were checked.

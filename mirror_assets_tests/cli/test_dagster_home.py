@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import dagster_postgres.utils
 import pytest
 
 from benchmarks.postgres import free_port
@@ -84,7 +83,7 @@ def test_a_database_that_does_not_respond_is_named_without_its_password(
     account = f"username: u, password: {_SECRET}, db_name: d, scheme: postgresql+psycopg2"
     database = f"{{hostname: 127.0.0.1, port: {port}, {account}}}"
     home = _home(tmp_path / "home", f"storage: {{postgres: {{postgres_db: {database}}}}}\n")
-    monkeypatch.setattr(dagster_postgres.utils.time, "sleep", lambda _: None)
+    monkeypatch.setattr("dagster_postgres.utils.time.sleep", lambda _: None)
     code, error = check(home)
     assert (code, error.count("\n")) == (1, 1), error
     assert f"{home}/dagster.yaml" in error

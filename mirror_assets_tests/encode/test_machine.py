@@ -9,7 +9,6 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from mirror_assets.encode import machine
 from mirror_assets.encode.errors import MACHINE_UNFIT
 from mirror_assets.encode.machine import require_machine
 from mirror_assets_tests.errors import raises_row
@@ -86,7 +85,7 @@ def test_folders_that_cannot_be_written_are_named(tmp_path: Path) -> None:
 def test_a_folder_from_which_no_library_loads_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ordinary = os.statvfs(tmp_path)
     noexec = os.statvfs_result([*ordinary[:8], ordinary.f_flag | os.ST_NOEXEC, ordinary.f_namemax])
-    monkeypatch.setattr(machine.os, "statvfs", lambda _: noexec)
+    monkeypatch.setattr(os, "statvfs", lambda _: noexec)
     _refused(
         f"{tmp_path}, from which Java loads libraries, is mounted noexec",
         {"_JAVA_OPTIONS": f"-Djava.io.tmpdir={tmp_path}"},

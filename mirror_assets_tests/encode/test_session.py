@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pwd
 import subprocess
 import sys
 import time
@@ -162,18 +163,19 @@ _OFFLINE = {
     "spark.jars.packages": "a:b:1",
     "spark.driver.extraJavaOptions": "-Dhttps.proxyHost=127.0.0.1 -Dhttps.proxyPort=1",
 }
+_POM = "https://maven.example/maven2/a/b/1/b-1.pom"
 _NOT_RESOLVED = 'Exception in thread "main" java.lang.RuntimeException: [unresolved dependency: a#b;1: not found]'
 
 
 @pytest.mark.parametrize(
     ("printed", "row"),
     [
-        ("Host maven.example not found. url=https://maven.example/maven2/a/b/1/b-1.pom", MAVEN_UNREACHABLE),
+        (f"Host maven.example not found. url={_POM}", MAVEN_UNREACHABLE),
         (
-            "You probably access the destination server through a proxy server that is not well configured.",
+            f"Server access error at url {_POM} (java.net.ConnectException: Connection refused)",
             MAVEN_UNREACHABLE,
         ),
-        ("module not found: a#b;1", SPARK_NOT_STARTED),
+        ("Host repos.spark-packages.org not found. url=https://repos.spark-packages.org/a", SPARK_NOT_STARTED),
     ],
 )
 def test_a_repository_that_is_not_reached_is_told_from_one_that_lacks_the_package(
@@ -214,7 +216,7 @@ def test_jars_are_downloaded_into_the_cache_where_the_home_folder_cannot_be_writ
     monkeypatch.setattr(session, "start_jvm", start_jvm)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     for home in (tmp_path, tmp_path / "none"):
-        monkeypatch.setattr(session.pwd, "getpwuid", lambda _, home=home: SimpleNamespace(pw_dir=str(home)))
+        monkeypatch.setattr(pwd, "getpwuid", lambda _, home=home: SimpleNamespace(pw_dir=str(home)))
         with raises_row(SPARK_NOT_STARTED):
             session._start({**_OFFLINE, "spark.driver.extraJavaOptions": ""})
     found = [settings.get("spark.jars.ivy") for settings in started]
