@@ -22,7 +22,7 @@ HOME_UNFIT = ErrorRow(
     SettingError,
     "DAGSTER_HOME is no folder that Dagster can use, or its dagster.yaml has a mistake.",
     "DAGSTER_HOME={home} can't be used: {why}.",
-    "{next_step}, or unset DAGSTER_HOME to run without an instance of Dagster.",
+    "{step}, or unset DAGSTER_HOME to run without an instance of Dagster.",
     _UNSET,
 )
 STORAGE_DOWN = ErrorRow(
@@ -53,7 +53,7 @@ def opened_instance() -> Iterator[dg.DagsterInstance]:
         return
     if not (Path(home).is_absolute() and Path(home).is_dir()):
         why = "no such folder" if Path(home).is_absolute() else "it is no absolute path"
-        raise HOME_UNFIT(home=home, why=why, next_step="make the folder, set the variable to its absolute path")
+        raise HOME_UNFIT(home=home, why=why, step="make the folder, set the variable to its absolute path")
     # Otherwise each attempt to reach a host that drops packets takes minutes.
     os.environ.setdefault("PGCONNECT_TIMEOUT", "10")
     is_open = False
@@ -82,7 +82,7 @@ def _home_error(home: str, error: Exception) -> MirrorError:
         return STORAGE_DOWN(home=home, why=text.partition("\n")[0])
     elif isinstance(first, yaml.MarkedYAMLError) and first.problem_mark is not None:
         text = f"line {first.problem_mark.line + 1} of dagster.yaml: {first.problem}"  # the rest quotes the line
-    return HOME_UNFIT(home=home, why=" ".join(text.split())[:_MAX_TEXT], next_step=step)
+    return HOME_UNFIT(home=home, why=" ".join(text.split())[:_MAX_TEXT], step=step)
 
 
 def _chain(error: BaseException) -> list[BaseException]:

@@ -63,7 +63,7 @@ def test_a_mistake_in_dagster_yaml_is_one_line(check: Check, tmp_path: Path, tex
     code, error = check(home)
     assert (code, error.count("\n")) == (2, 1), error
     assert why in error
-    assert f"Next: correct {home}/dagster.yaml" in error
+    assert f"Next: correct {home}/dagster.yaml, or unset DAGSTER_HOME" in error
     assert _SECRET not in error
 
 
