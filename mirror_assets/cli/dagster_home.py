@@ -22,7 +22,7 @@ HOME_UNFIT = ErrorRow(
     SettingError,
     "DAGSTER_HOME is no folder that Dagster can use, or its dagster.yaml has a mistake.",
     "DAGSTER_HOME={home} can't be used: {why}.",
-    "{next_step}, or unset DAGSTER_HOME to run without an instance of Dagster.",
+    "{step}, or unset DAGSTER_HOME to run without an instance of Dagster.",
     _UNSET,
 )
 STORAGE_DOWN = ErrorRow(
@@ -35,6 +35,8 @@ STORAGE_DOWN = ErrorRow(
 )
 # Passwords in URLs, and values of dagster.yaml that Dagster quotes.
 _SECRETS = re.compile(r"(?<=://)[^@\s]*@|(?<=Value )\"[^\"]*\"")
+# What Dagster prints around a mistake: the schema of all settings.
+_NOISE = re.compile(r"^.*?Error 1: |(?:Expected:|You must provide|Error 2:).*", re.DOTALL)
 _MAX_TEXT = 300
 
 
@@ -51,7 +53,7 @@ def opened_instance() -> Iterator[dg.DagsterInstance]:
         return
     if not (Path(home).is_absolute() and Path(home).is_dir()):
         why = "no such folder" if Path(home).is_absolute() else "it is no absolute path"
-        raise HOME_UNFIT(home=home, why=why, next_step="make the folder, set the variable to its absolute path")
+        raise HOME_UNFIT(home=home, why=why, step="make the folder, set the variable to its absolute path")
     # Otherwise each attempt to reach a host that drops packets takes minutes.
     os.environ.setdefault("PGCONNECT_TIMEOUT", "10")
     is_open = False
@@ -73,14 +75,14 @@ def _home_error(home: str, error: Exception) -> MirrorError:
     """Return the error for an exception of Dagster or of its storage, without secrets."""
     chain, file = _chain(error), f"{home}/dagster.yaml"
     first, step = chain[-1], f"correct {file}"
-    text = _SECRETS.sub("…", redacted(str(first))).partition("Expected:")[0].strip(" \n.")
+    text = _NOISE.sub("", _SECRETS.sub("…", redacted(str(first)))).strip(" \n.")
     if isinstance(first, OSError) or type(first).__module__ == "sqlite3":
         step = "make the folder writable for this user, with free space"
     elif any(map(_is_of_database, chain)):
         return STORAGE_DOWN(home=home, why=text.partition("\n")[0])
     elif isinstance(first, yaml.MarkedYAMLError) and first.problem_mark is not None:
         text = f"line {first.problem_mark.line + 1} of dagster.yaml: {first.problem}"  # the rest quotes the line
-    return HOME_UNFIT(home=home, why=" ".join(text.split())[:_MAX_TEXT], next_step=step)
+    return HOME_UNFIT(home=home, why=" ".join(text.split())[:_MAX_TEXT], step=step)
 
 
 def _chain(error: BaseException) -> list[BaseException]:

@@ -14,10 +14,11 @@ import dagster as dg
 from mirror_assets.cli.json_log import is_json
 from mirror_assets.cli.options import Exit
 from mirror_assets.cli.output import note, note_errors
-from mirror_assets.cli.run_job import JsonLines, MessageOnly, execute, logged_event, materialization
+from mirror_assets.cli.run_job import JsonLines, MessageOnly, execute, failures, logged_event, materialization
 from mirror_assets.config.discovered import When
 from mirror_assets.config.load import load_config
 from mirror_assets.config.model import Config
+from mirror_assets.errors import MirrorError
 from mirror_assets.orchestration.jobs import TABLES_OP, MirrorTables
 from mirror_assets.orchestration.mirror_assets import MIRROR_ALL
 from mirror_assets.orchestration.resident import FollowSources
@@ -49,7 +50,8 @@ def follow(path: Path | None, names: Sequence[str], every: float, *, as_json: bo
     note(f"following {len(chosen)} tables; Ctrl-C ends after the running slices")
     result = execute(config, MIRROR_ALL, {TABLES_OP: ops}, handler=_Landed(config, as_json=as_json))
     if TABLES_OP not in {event.step_key for event in result.all_events if event.is_step_success}:
-        raise SystemExit(130)
+        broken = [failed.error for failed in failures(result) if failed.error.family != MirrorError.family]
+        raise SystemExit(note_errors(broken) or 130)
     reports: list[TableReport] = result.output_for_node(TABLES_OP)
     errors = [report.error for report in reports if report.error]
     for error in errors if as_json else ():

@@ -37,7 +37,7 @@ def require_machine(settings: Mapping[str, str], environment: Mapping[str, str] 
     _require_user()
     if not (conf_folder() / "spark-env.sh").exists():  # which may set JAVA_HOME
         _require_java(environment)
-    _require_folder(settings, environment)
+    _require_folders(settings, environment)
     problem = _submit_args_problem(settings, environment.get(_SUBMIT_ARGS, _SHELL))
     if problem is not None:
         step = f"unset {_SUBMIT_ARGS}, and name in `spark.settings` of mirror.yaml what it has to set"
@@ -74,19 +74,20 @@ def _require_java(environment: Mapping[str, str]) -> None:
             raise _unfit(f"{place} is Java {version[1]}, and Spark {__version__} needs {wanted}", step)
 
 
-def _require_folder(settings: Mapping[str, str], environment: Mapping[str, str]) -> None:
-    """Raise MACHINE_UNFIT if the JVM can't store libraries in its folder of temporary files, or can't load them."""
+def _require_folders(settings: Mapping[str, str], environment: Mapping[str, str]) -> None:
+    """Raise MACHINE_UNFIT if the JVM can't write into its folders of temporary files, or load libraries from there."""
     options = " ".join((settings.get(_OPTIONS, ""), *(environment.get(name, "") for name in _JAVA_VARIABLES)))
     named = _JAVA_FOLDER.search(options)
     folder = Path(named[1] if named else "/tmp")  # noqa: S108 the JVM's default, whatever TMPDIR is
-    if not can_write(folder):
-        problem = "can't be written" if folder.exists() else "doesn't exist"
-    elif os.statvfs(folder).f_flag & os.ST_NOEXEC:
-        problem = "is mounted noexec, and Java loads libraries from it"
-    else:
-        return
     step = f"set -Djava.io.tmpdir to another folder, in {_OPTIONS} of `spark.settings`"
-    raise _unfit(f"{folder}, the JVM's folder for temporary files, {problem}", step)
+    if not can_write(folder):
+        raise _unfit(f"{folder}, the JVM's folder for temporary files, can't be written", step)
+    if os.statvfs(folder).f_flag & os.ST_NOEXEC:
+        raise _unfit(f"{folder}, from which Java loads libraries, is mounted noexec", step)
+    local = environment.get("SPARK_LOCAL_DIRS") or settings.get("spark.local.dir") or str(folder)
+    folders = [Path(one.strip()).absolute() for one in local.split(",")]  # Spark makes those that don't exist
+    if not any(can_write(next(path for path in (one, *one.parents) if path.exists())) for one in folders):
+        raise _unfit(f"{local} can't be written", "set SPARK_LOCAL_DIRS, or else spark.local.dir, to another folder")
 
 
 def can_write(folder: Path) -> bool:

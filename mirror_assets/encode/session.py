@@ -21,7 +21,7 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
-from mirror_assets.byte_settings import CONTEXT_SETTINGS, HADOOP, PINNED, context_unfit, require_fixed, session_settings
+from mirror_assets.byte_settings import CONTEXT_SETTINGS, HADOOP, context_unfit, require_fixed, session_settings
 from mirror_assets.encode.connect import remote_beside, remote_session
 from mirror_assets.encode.errors import JARS_MISSING, JARS_UNKNOWN, MAVEN_UNREACHABLE, spark_not_started
 from mirror_assets.encode.jvm import Jvm
@@ -41,13 +41,16 @@ _NOT_BUILT, _CAUSE = "Error while instantiating", re.compile(r"Caused by: [\w.$]
 # Lines of the JVM that are read when it doesn't start, and those in the message.
 _READ_LINES, _LINES = 1000, 12
 _NOT_RESOLVED = "unresolved dependency"
-# Ivy's, for a repository that doesn't respond; one that lacks the package has other lines.
-_UNREACHABLE = re.compile(r"Host \S+ not found|access the destination server through a proxy|Server access error")
+# Ivy's, for Maven Central if it doesn't respond; if it lacks the package, another repository may still not respond.
+_UNREACHABLE = re.compile(r"Host maven\.example not found|Server access error at url https://maven\.example/")
 _STARTING = threading.Lock()
 _OWNED: dict[str, tuple[SparkContext, JavaObject]] = {}
 # Contexts whose settings were checked.
 _CHECKED: WeakSet[SparkContext] = WeakSet()
-_COORDINATION, _DEFAULT_FS = f"{HADOOP}outputCommitCoordination.enabled", f"{HADOOP}fs.defaultFS"
+_COORDINATION = f"{HADOOP}outputCommitCoordination.enabled"
+# A cluster's core-site.xml has these, and a Spark on this machine can't use them: its file system, in which the context
+# would look for the warehouse before a session has another, and codecs of JARs that only the cluster has.
+_NO_CLUSTER = {f"{HADOOP}fs.defaultFS": "file:///", f"{HADOOP}io.compression.codecs": ""}
 
 
 def spark_settings(
@@ -88,6 +91,8 @@ def spark_settings(
         "spark.log.level": "ERROR",
         # No session can set this one (`CONTEXT_SETTINGS`): a context that we start has it from the start.
         _COORDINATION: "true",
+        # PySpark's only one, whatever spark-defaults.conf has.
+        "spark.submit.deployMode": "client",
         # Executors encode file names as their locale says; the one of this process is `start_jvm`'s.
         "spark.executorEnv.LC_ALL": UTF_8_LOCALE,
     }
@@ -216,8 +221,7 @@ def _start(settings: Mapping[str, str]) -> SparkSession:
     """Start a Spark context and return its session. Raises MACHINE_UNFIT, MAVEN_UNREACHABLE and SPARK_NOT_STARTED."""
     require_machine(settings)
     if settings.get("spark.master", "").startswith("local"):
-        # Before a session has it (`PINNED`), the context would look for the warehouse on the file system of a cluster.
-        settings = {**settings, _DEFAULT_FS: PINNED[_DEFAULT_FS]}
+        settings = {**settings, **_NO_CLUSTER}
     quick, printed = QuickStart.of(settings), deque[str](maxlen=_READ_LINES)
     with ExitStack() as alone:
         if quick.started().get(PACKAGES):
@@ -232,7 +236,7 @@ def _start(settings: Mapping[str, str]) -> SparkSession:
         try:
             start_jvm(started, printed)
             session = builder.getOrCreate()
-        except SPARK_ERRORS as error:
+        except (*SPARK_ERRORS, ConnectionError) as error:  # the second where the JVM has ended
             lines = [redacted(line) for line in printed.copy()]  # the JVM may still print
             if lines and _NOT_RESOLVED in lines[-1] and any(map(_UNREACHABLE.search, lines)):
                 raise MAVEN_UNREACHABLE(packages=_items(started[PACKAGES])) from redacted_error(error)

@@ -8,6 +8,8 @@ import dagster as dg
 from pydantic import Field
 
 from mirror_assets.config.discovered import When, with_found_tables
+from mirror_assets.encode.errors import MACHINE_UNFIT
+from mirror_assets.errors import MirrorError
 from mirror_assets.feature import report_changed
 from mirror_assets.landing.names import TableName
 from mirror_assets.monitoring import MonitoredTable
@@ -21,7 +23,7 @@ from mirror_assets.orchestration.old_runs import old_runs_jobs
 from mirror_assets.orchestration.resident import FollowSources, follow_tables
 from mirror_assets.orchestration.resources import fixed_config, project, resource_keys, zone_of
 from mirror_assets.orchestration.run_reports import RebuildReport, RepairReport, TableReport, require_all, summary
-from mirror_assets.orchestration.runs import WAIT_SECONDS, cancel, failing, stopping, tag_tables
+from mirror_assets.orchestration.runs import WAIT_SECONDS, cancel, failing, failure, stopping, tag_tables
 from mirror_assets.orchestration.table_events import EventQueue, TableEvents
 from mirror_assets.orchestration.translator import DEFAULT_GROUP, AssetKind
 from mirror_assets.pipeline.context import manifest_or_none
@@ -134,8 +136,12 @@ def _mirror_graph(assets: MirrorAssets, groups: Mapping[str, Mapping[str, list[s
             with failing(), stopping(context), reporting:
                 composed = project(assets, context.resources, queue.info)
                 return follow_tables(context, assets, composed, chosen, config.follow, queue)
-        with failing():
+        try:
             composed = project(assets, context.resources, context.log.info)
+        except MACHINE_UNFIT.error as error:  # no table has failed
+            raise failure(error) from error
+        except MirrorError as error:
+            return [TableReport(str(table.name)).failed(error) for table in chosen]
         with stopping(context), exporting_metrics(settings, context.log.warning):
             commits = parse_range(config.first, config.last, clip=config.clip)
             reports = mirror_tables(context, assets, composed, chosen, commits)

@@ -1,10 +1,13 @@
-"""`mirror-assets check` for some tables and some checks, and runs in which many tables fail. No Spark."""
+"""`mirror-assets check` for some tables and some checks, and runs that fail for many tables or for none. No Spark."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import NoReturn
@@ -12,7 +15,12 @@ from typing import NoReturn
 import pytest
 
 from mirror_assets.cli.main import main
+from mirror_assets.cli.run_job import failures
+from mirror_assets.config.load import load_config
+from mirror_assets.definitions import build_definitions
 from mirror_assets.orchestration import mirror_tables
+from mirror_assets.orchestration.jobs import TABLES_OP
+from mirror_assets.orchestration.mirror_assets import MIRROR_ALL
 from mirror_assets_tests.pipeline.paper import TABLE, Paper
 
 
@@ -84,6 +92,37 @@ def test_a_table_that_is_named_twice_is_shown_once(
 @pytest.mark.parametrize("wrong", [["--only", "lags"], ["--table", "shop.none"]])
 def test_a_name_that_is_not_there_exits_with_2(file: Path, wrong: list[str]) -> None:
     assert main(["check", "--config", str(file), *wrong]) == 2
+
+
+@pytest.mark.parametrize("command", [["run"], ["run", "--follow"], ["rebuild", str(TABLE), "--yes"]], ids=" ".join)
+def test_a_machine_on_which_spark_cannot_start_is_one_line_and_no_failure_of_a_table(
+    file: Path, command: list[str]
+) -> None:
+    """In a process of its own, because Spark may have started in this one. Seen: `status` showed `failing`."""
+    environment = {**os.environ, "SPARK_HOME": "/opt/spark-of-a-profile"}
+    environment.pop("DAGSTER_HOME", None)
+    landed = sorted(file.parent.glob("landing/**/*"))
+    program = [sys.executable, "-c", "import sys; from mirror_assets.cli import main; sys.exit(main())", *command]
+    ended = subprocess.run(
+        [*program, "--config", str(file)], check=False, capture_output=True, text=True, env=environment
+    )
+    errors = [line for line in ended.stderr.splitlines() if line.startswith("error: ")]
+    assert (ended.returncode, len(errors)) == (2, 1), ended.stderr
+    assert "SPARK_HOME=/opt/spark-of-a-profile has no Spark. Next: unset it" in errors[0]
+    assert sorted(file.parent.glob("landing/**/*")) == landed
+
+
+def test_a_run_of_dagster_fails_on_such_a_machine_before_it_touches_a_table(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mirror_assets.encode.session.spark_has_started", lambda: False)
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--master local[2]")
+    landed = sorted(file.parent.glob("landing/**/*"))
+    job = build_definitions(load_config(file)).resolve_job_def(MIRROR_ALL)
+    (failed,) = [one for one in failures(job.execute_in_process(raise_on_error=False)) if one.step == TABLES_OP]
+    assert (failed.family, failed.code) == ("setting", "session_unfit")
+    assert "PYSPARK_SUBMIT_ARGS doesn't end with `pyspark-shell`" in failed.text
+    assert sorted(file.parent.glob("landing/**/*")) == landed
 
 
 _NAMES = [f"t{number:02d}" for number in range(24)]

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import pwd
 import subprocess
 import sys
 import time
+from collections import deque
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from weakref import WeakSet
 
 import pytest
 from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
+from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from mirror_assets.byte_settings import PINNED, ContextSetting
 from mirror_assets.encode import session
-from mirror_assets.encode.errors import SPARK_NOT_STARTED
+from mirror_assets.encode.errors import MAVEN_UNREACHABLE, SPARK_NOT_STARTED
 from mirror_assets.encode.jvm import Jvm
 from mirror_assets.encode.session import open_session, own_session, spark_settings
 from mirror_assets.encode.spark_version import delta_package
-from mirror_assets.errors import SettingError
+from mirror_assets.errors import ErrorRow, SettingError
 from mirror_assets.spark_api import settings_of
 from mirror_assets_tests.errors import raises_row
 from mirror_assets_tests.spark_4 import IS_SPARK_4
@@ -131,7 +135,7 @@ def test_a_setting_that_spark_refuses_is_named() -> None:
 
 _REFUSED = """\
 from mirror_assets.encode.session import open_session, spark_settings
-from mirror_assets.errors import SettingError
+from mirror_assets.errors import ErrorRow, SettingError
 try:
     open_session(spark_settings({{"spark.master": "local[1]", {setting!r}: {value!r}}}))
 except SettingError as error:
@@ -152,6 +156,72 @@ def test_the_message_ends_with_what_the_jvm_printed(setting: str, value: str, to
     assert "Spark did not start" in ended.stdout
     assert told in ended.stdout.partition("The JVM's last lines:")[2]
     assert told in ended.stderr, "what the JVM prints still reaches the terminal"
+
+
+_OFFLINE = {
+    "spark.master": "local[1]",
+    "spark.jars.packages": "a:b:1",
+    "spark.driver.extraJavaOptions": "-Dhttps.proxyHost=127.0.0.1 -Dhttps.proxyPort=1",
+}
+_POM = "https://maven.example/maven2/a/b/1/b-1.pom"
+_NOT_RESOLVED = 'Exception in thread "main" java.lang.RuntimeException: [unresolved dependency: a#b;1: not found]'
+
+
+@pytest.mark.parametrize(
+    ("printed", "row"),
+    [
+        (f"Host maven.example not found. url={_POM}", MAVEN_UNREACHABLE),
+        (
+            f"Server access error at url {_POM} (java.net.ConnectException: Connection refused)",
+            MAVEN_UNREACHABLE,
+        ),
+        ("Host repos.spark-packages.org not found. url=https://repos.spark-packages.org/a", SPARK_NOT_STARTED),
+    ],
+)
+def test_a_repository_that_is_not_reached_is_told_from_one_that_lacks_the_package(
+    monkeypatch: pytest.MonkeyPatch, printed: str, row: ErrorRow[SettingError]
+) -> None:
+    def start_jvm(_: Mapping[str, str], lines: deque[str]) -> None:
+        lines.extend([printed, *("==== central: tried",) * 50, _NOT_RESOLVED])
+        raise PySparkRuntimeError(errorClass="JAVA_GATEWAY_EXITED", messageParameters={})
+
+    monkeypatch.setattr(session, "start_jvm", start_jvm)
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-Dx=1")
+    with raises_row(row) as refused:
+        session._start(_OFFLINE)
+    if row is SPARK_NOT_STARTED:
+        assert "in `spark.settings`, JAVA_TOOL_OPTIONS or on the machine" in refused.value.next_step
+    else:
+        assert "a:b:1" in refused.value.what
+        assert "run `mirror-assets download-jars FOLDER` where there is a network" in refused.value.next_step
+
+
+@pytest.mark.soak
+def test_a_machine_without_a_network_says_how_to_get_the_jars(tmp_path: Path) -> None:
+    settings = {**_OFFLINE, "spark.jars.ivy": str(tmp_path)}
+    code = f"from mirror_assets.encode.session import open_session\nopen_session({settings!r})"
+    ended = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
+    assert "Maven can't be reached from this machine, and Spark needs JARs of a:b:1" in ended.stderr
+
+
+def test_jars_are_downloaded_into_the_cache_where_the_home_folder_cannot_be_written(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    started = list[Mapping[str, str]]()
+
+    def start_jvm(settings: Mapping[str, str], _: deque[str]) -> None:
+        started.append(settings)
+        raise PySparkRuntimeError(errorClass="JAVA_GATEWAY_EXITED", messageParameters={})
+
+    monkeypatch.setattr(session, "start_jvm", start_jvm)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    for home in (tmp_path, tmp_path / "none"):
+        monkeypatch.setattr(pwd, "getpwuid", lambda _, home=home: SimpleNamespace(pw_dir=str(home)))
+        with raises_row(SPARK_NOT_STARTED):
+            session._start({**_OFFLINE, "spark.driver.extraJavaOptions": ""})
+    found = [settings.get("spark.jars.ivy") for settings in started]
+    assert found == [None, str(tmp_path / "mirror_assets" / "ivy")]
+    assert {settings["spark.hadoop.fs.defaultFS"] for settings in started} == {"file:///"}
 
 
 _LOCKED = """\

@@ -176,6 +176,36 @@ def test_a_brief_spark_optimises_less_unless_the_user_says_otherwise() -> None:
         assert for_brief_work(other) == other
 
 
+_LOCALE = """\
+import os
+from collections import deque
+from mirror_assets.encode import spark_start
+def started(*_):
+    print(os.environ.get("LC_ALL"), flush=True)
+    raise SystemExit
+spark_start.launch_gateway = started
+spark_start.start_jvm({}, deque())
+"""
+
+
+@pytest.mark.parametrize(
+    ("variables", "seen"),
+    [
+        ({"LC_ALL": "POSIX"}, "C.UTF-8"),
+        ({"LC_ALL": "xx_XX.UTF-8"}, "C.UTF-8"),  # no such locale
+        ({"LC_ALL": "C.UTF-8"}, "C.UTF-8"),
+        ({"LANG": "C.UTF-8"}, "None"),
+    ],
+    ids=str,
+)
+def test_the_jvm_names_files_in_utf_8_as_python_does(variables: dict[str, str], seen: str) -> None:
+    """Its own option `sun.jnu.encoding` has no effect; with POSIX, it found no file whose name is not ASCII."""
+    kept = {name: value for name, value in os.environ.items() if name != "LANG" and not name.startswith("LC_")}
+    command = [sys.executable, "-c", _LOCALE]
+    ended = subprocess.run(command, check=True, capture_output=True, text=True, env={**kept, **variables})
+    assert ended.stdout.strip() == seen
+
+
 _LOAD = """\
 from mirror_assets.encode.session import open_session, spark_settings
 session = open_session(spark_settings({"spark.master": "local[1]", "spark.driver.extraJavaOptions": "OPTIONS"}))
