@@ -53,7 +53,7 @@ def load_config(path: Path | None = None, when: When = When.UNKNOWN, *, is_parti
     (`Config.unset`). Raises CONFIG_MISSING and MISTAKES.
     """
     config = read_config(path)
-    config.require_variables(config.unset.of_sources if is_partial else config.unset.problems)
+    config.require_variables(of_sources=is_partial)
     return config if config.unset.zone_error else with_found_tables(config, when)
 
 

@@ -179,7 +179,7 @@ class TableInputs(dg.IOManager):
 
     def _access(self, kind: AssetKind, table: TableName) -> Access:
         config = self._assets.config
-        config.require_variables(config.unset.problems)
+        config.require_variables()
         if kind == AssetKind.SOURCE:
             log = source_log(config, config.table(table))
             if log.is_managed:
@@ -278,7 +278,7 @@ def fixed_config(assets: MirrorAssets) -> dict[str, Any]:
 
 def zone_of(assets: MirrorAssets, opened: dg.Resources) -> LandingZone:
     """Return the mirror's landing zone among the resources of a step or tick. Raises MISTAKES for unset variables."""
-    assets.config.require_variables(assets.config.unset.problems)
+    assets.config.require_variables()
     zone: LandingZone = getattr(opened, assets.full_name(LANDING_ZONE))
     return zone
 

@@ -120,8 +120,8 @@ def test_a_run_of_dagster_fails_on_such_a_machine_before_it_touches_a_table(
     landed = sorted(file.parent.glob("landing/**/*"))
     job = build_definitions(load_config(file)).resolve_job_def(MIRROR_ALL)
     (failed,) = [one for one in failures(job.execute_in_process(raise_on_error=False)) if one.step == TABLES_OP]
-    assert (failed.family, failed.code) == ("setting", "session_unfit")
-    assert "PYSPARK_SUBMIT_ARGS doesn't end with `pyspark-shell`" in failed.text
+    assert (failed.error.family, failed.error.code) == ("setting", "session_unfit")
+    assert "PYSPARK_SUBMIT_ARGS doesn't end with `pyspark-shell`" in failed.error.message
     assert sorted(file.parent.glob("landing/**/*")) == landed
 
 
