@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -290,20 +289,19 @@ def test_all_partitions_are_a_range_from_the_first_to_the_last(landed: Landed) -
     assert landed.lab.files == before
 
 
-@pytest.mark.parametrize(
-    ("tags", "message"),
-    [
-        (
-            slices(key(4, 5), key(2, 3)),
-            r"range 1.4-5...1.2-3 is reversed, .* has 1.2-3 before 1.4-5. Next: begin with the earlier",
-        ),
-        ({}, "the run has no partition, .* Next: choose partitions, or launch the job `mirror_table`"),
-    ],
-    ids=["reversed", "none"],
-)
-def test_a_run_without_slices_says_why(landed: Landed, tags: Mapping[str, str], message: str) -> None:
+def test_a_reversed_range_is_a_clear_error(landed: Landed) -> None:
     location = Location.of(landed.lab, landed.instance)
-    assert re.search(message, _failure(materialize(location.definitions, landed.instance, tags)))
+    failed = _failure(materialize(location.definitions, landed.instance, slices(key(4, 5), key(2, 3))))
+    assert "range 1.4-5...1.2-3 is reversed, and has no slices" in failed
+    assert "Next: begin with the earlier partition" in failed
+
+
+def test_a_run_without_a_partition_is_a_clear_error(mirrored: Lab, instance: dg.DagsterInstance) -> None:
+    """In an instance with events of the table's source, Dagster refuses it before."""
+    location = Location.of(mirrored, instance)
+    failed = _failure(materialize(location.definitions, instance, {}))
+    assert "the run has no partition" in failed
+    assert "Next: choose partitions, or launch the job `mirror_table`" in failed
 
 
 def test_dagster_refuses_a_range_whose_end_is_not_registered(landed: Landed) -> None:
