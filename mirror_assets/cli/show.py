@@ -13,6 +13,7 @@ from mirror_assets.cli.options import Exit
 from mirror_assets.cli.output import as_table, console, note, note_errors, print_table, show, show_json
 from mirror_assets.composition import compose
 from mirror_assets.config.load import load_config
+from mirror_assets.docs_links import task_link
 from mirror_assets.errors import ErrorRecord, MirrorError
 from mirror_assets.landing.names import TableName
 from mirror_assets.orchestration.table_status import CELLS, Status, read_status
@@ -139,6 +140,8 @@ def status(path: Path | None, names: Sequence[str], *, as_json: bool) -> Exit:
         print_table(_table(found))
     for text in found.notes:
         note(text)
+    if any(line.urgency is not Urgency.NOT for line in found.lines):
+        note(f"what to do: {task_link('late-table')}")
     return note_errors([*shown, *others])
 
 

@@ -121,7 +121,12 @@ def exporting_metrics(
 
 
 def open_mirror(config: Config, store: Store) -> Mirror:
-    """Return the mirror of the landing zone in `store`; it makes no request yet. Raises CREDENTIAL_INCOMPLETE."""
+    """Return the mirror of the landing zone in `store`; it makes no request yet.
+
+    Raises CREDENTIAL_INCOMPLETE, and `Config.unset.zone_error`.
+    """
+    if config.unset.zone_error is not None:
+        raise config.unset.zone_error
     place = config.mirror_place
     return stand_in(config, store) if place is None else place.open(store)
 

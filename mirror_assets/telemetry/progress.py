@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 
 @dataclass
-class TableProgress:
+class TableWork:
     """The work on one table: the weights of what is left and running, and the number and weight of what is done."""
 
     left: list[int] = field(default_factory=list)
@@ -24,7 +24,7 @@ class TableProgress:
     has_ended: bool = False
 
 
-WorkProgress: TypeAlias = dict[str, TableProgress]
+WorkProgress: TypeAlias = dict[str, TableWork]
 """The work on all tables of a command, by name. Each table is worked on by one thread at a time."""
 _FOLLOWED: list[WorkProgress] = []
 
@@ -32,7 +32,7 @@ _FOLLOWED: list[WorkProgress] = []
 @contextmanager
 def following_progress() -> Iterator[WorkProgress]:
     """Yield the progress of the work that this process does in the block."""
-    _FOLLOWED.append(defaultdict(TableProgress))
+    _FOLLOWED.append(defaultdict(TableWork))
     try:
         yield _FOLLOWED[-1]
     finally:
@@ -48,7 +48,7 @@ def expect(table: str, weights: Sequence[int]) -> None:
 @contextmanager
 def working(table: str) -> Iterator[None]:
     """Record that the block does the first piece that is left of the table."""
-    of_table = _FOLLOWED[-1][table] if _FOLLOWED else TableProgress()
+    of_table = _FOLLOWED[-1][table] if _FOLLOWED else TableWork()
     of_table.running = of_table.left.pop(0) if of_table.left else 0
     yield
     of_table.pieces, of_table.weight = of_table.pieces + 1, of_table.weight + of_table.running

@@ -178,7 +178,7 @@ _NOT_RESOLVED = 'Exception in thread "main" java.lang.RuntimeException: [unresol
         ("Host repos.spark-packages.org not found. url=https://repos.spark-packages.org/a", SPARK_NOT_STARTED),
     ],
 )
-def test_a_repository_that_is_not_reached_is_told_from_one_that_lacks_the_package(
+def test_a_repository_that_can_not_be_reached_differs_from_one_that_lacks_the_package(
     monkeypatch: pytest.MonkeyPatch, printed: str, row: ErrorRow[SettingError]
 ) -> None:
     def start_jvm(_: Mapping[str, str], lines: deque[str]) -> None:
