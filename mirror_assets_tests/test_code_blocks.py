@@ -58,7 +58,9 @@ _EXIT_CODES = {
     "init ./lake": 2,  # the folder has a mirror.yaml
     "discover": 2,  # mirror.yaml has no rule
     "plan --config path/to/mirror.yaml": 2,
-    "rebuild sales.orders": 2,  # it asks, and nobody answers
+    "validate --config path/to/mirror.yaml": 2,
+    "drop sales.orders": 2,  # it asks, and nobody answers
+    "rebuild sales.orders": 2,
     "run --table sales.order": 2,
     "direct-lake vacuum-plan sales.orders --frame 117 --frame '2026-01-31 18:30:00'": 2,  # no such version
 }
@@ -115,7 +117,9 @@ def _commands() -> list[str]:
     for block in _blocks("bash"):
         for words in block.lines:
             if words[0] == "mirror-assets" and reason(words) is None:
-                named = ["sales.orders" if word in ("TABLE", "shop.orders") else word for word in words[1:]]
+                named = [
+                    "sales.orders" if word in ("TABLE", "shop.orders", "hr.people") else word for word in words[1:]
+                ]
                 found[shlex.join(named)] = None
     return sorted(found, key=lambda command: command != "run")  # the others show what it has landed
 

@@ -127,8 +127,12 @@ def test_each_slice_has_a_trace_that_goes_on_where_the_mirror_applies_it(story: 
 
 def test_the_collector_gets_all_metrics_and_no_secret(story: Story) -> None:
     missing = set(exported_metrics()) - {exposed(metric) for metric in story.collector.metrics.values()}
-    # A local disk, and no daemon.
-    assert missing == {"mirror_store_requests_total", "mirror_daemon_heartbeat_time_seconds"}
+    # A local disk, no daemon, and no Fabric.
+    assert missing == {
+        "mirror_store_requests_total",
+        "mirror_daemon_heartbeat_time_seconds",
+        "mirror_sync_latency_seconds",
+    }
     assert not any(b"hunter2" in body for body in story.collector.bodies)
 
 
