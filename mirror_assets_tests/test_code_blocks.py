@@ -41,6 +41,7 @@ NOT_RUN = {
     "pip": "test_wheel.py runs it",
     "dg": "test_wheel.py and test_project.py run it, and test_readme.py parses its options",
     "export": "sets a variable of the shell",
+    "unset": "removes a variable of the shell",
     "df": "shows the disks of a machine",
     "stat": "shows the disks of a machine",
     "python -m benchmarks": "takes minutes",

@@ -167,5 +167,5 @@ def test_assets_sensors_jobs_and_variables_are_those_that_exist(definitions: dg.
 def test_every_command_is_in_the_table(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--help"])
-    listed = set(re.findall(r"^ {2,4}([a-z][a-z-]*)(?=\s|$)", capsys.readouterr().out, re.MULTILINE))
+    listed = set(re.findall(r"^ {2}([a-z][a-z-]*) {2,}", capsys.readouterr().out, re.MULTILINE))
     assert {codes(command)[0] for command, _, _ in table(_COMMAND_LINE, "Command line")} == listed

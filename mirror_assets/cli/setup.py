@@ -95,7 +95,7 @@ def validate(path: Path | None, *, connect: bool, as_json: bool) -> Exit:
     rows = [(x.table, x.source, x.changes, ", ".join(x.keys)) for x in lines]
     of_zone = [replace(error, table=None) for error in of_table.values()]
     show("Tables", ("table", "source", "changes", "keys"), rows, lines, of_zone, as_json=as_json)
-    for problem in config.unset.problems:
+    for problem in (*config.unset.problems, *config.unset.in_rows):
         note(problem.at(config.file))
     into = "" if config.unset.zone_error else f", into {config.zone.root}"
     note(f"{config.file}: {count(len(lines), 'table')}{into}")

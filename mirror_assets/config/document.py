@@ -45,6 +45,7 @@ class Document:
     problems: list[Problem] = field(default_factory=list)
     unset: dict[str, None] = field(default_factory=dict)
     unresolved: list[Problem] = field(default_factory=list)
+    unresolved_in_rows: list[Problem] = field(default_factory=list)
 
     @property
     def origin(self) -> Origin:
@@ -163,8 +164,9 @@ class _Reader:
         for problem in filled.problems:
             self.document.report(steps, problem)
         self.document.unset.update(dict.fromkeys(filled.unset))
-        if filled.unset and not _is_filled_later(steps):
-            self.document.unresolved.append(self.document.problems[-1])
+        if filled.unset:
+            of_rows = self.document.unresolved_in_rows
+            (of_rows if _is_of_rows(steps) else self.document.unresolved).append(self.document.problems[-1])
         if filled.from_environment:
             self.document.from_environment.add(path)
         if filled.problems or _is_filled_later(steps):
@@ -176,9 +178,14 @@ class _Reader:
 
 def _is_filled_later(steps: Steps) -> bool:
     """Whether the text may have secrets: a setting of Spark, the condition of a table, or an expression."""
+    return steps[:-1] == _SPARK_SETTINGS or steps == _REMOTE or _is_of_rows(steps)
+
+
+def _is_of_rows(steps: Steps) -> bool:
+    """Whether the text is the condition of a table, or an expression of its columns."""
     setting = steps[_STEPS_TO_SETTINGS.get(steps[0], len(steps)) :] if steps else ()
     is_expression = len(setting) > 1 and setting[0] == "columns" and not setting[-1].isdecimal()
-    return steps[:-1] == _SPARK_SETTINGS or steps == _REMOTE or setting == ("where",) or is_expression
+    return setting == ("where",) or is_expression
 
 
 def _report_syntax(document: Document, error: yaml.MarkedYAMLError, text: bytes) -> None:

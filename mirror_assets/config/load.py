@@ -53,7 +53,10 @@ def load_config(path: Path | None = None, when: When = When.UNKNOWN, *, is_parti
     (`Config.unset`). Raises CONFIG_MISSING and MISTAKES.
     """
     config = read_config(path)
-    config.require_variables(of_sources=is_partial)
+    unset = config.unset
+    needed = unset.of_sources if is_partial else (*unset.problems, *unset.in_rows)
+    if needed:
+        raise config_invalid(config.file, tuple(sorted(needed, key=lambda problem: problem.line or 0)))
     return config if config.unset.zone_error else with_found_tables(config, when)
 
 

@@ -89,11 +89,10 @@ class Config(Sections):
         """The variables that were not set when it was read; other values stand for them."""
         return self._unset
 
-    def require_variables(self, *, of_sources: bool = False) -> None:
-        """Raise MISTAKES if variables were not set when it was read; `of_sources`: those that a source needs."""
-        problems = self._unset.of_sources if of_sources else self._unset.problems
-        if problems:
-            raise config_invalid(self.file, problems)
+    def require_variables(self) -> None:
+        """Raise MISTAKES if variables were not set when it was read, except those of conditions and expressions."""
+        if self._unset.problems:
+            raise config_invalid(self.file, self._unset.problems)
 
     @property
     def discovered(self) -> Discovered:

@@ -31,9 +31,13 @@ _PLACES = {"stores": "store", "catalogs": "catalog"}
 
 @dataclass(frozen=True)
 class UnsetVariables:
-    """The mistakes that they make: all of them, those that a source needs, and the error of the landing zone."""
+    """The mistakes that they make, those that a source needs, and the error of the landing zone.
+
+    Those in conditions and expressions are separate, `in_rows`: each is the error of one table, when its rows are read.
+    """
 
     problems: tuple[Problem, ...] = ()
+    in_rows: tuple[Problem, ...] = ()
     of_sources: tuple[Problem, ...] = ()
     zone_error: SettingError | None = None
 
@@ -43,6 +47,7 @@ class UnsetVariables:
         zone = next((one for one in document.unresolved if one.path.partition(".")[0] in _OF_ZONE), None)
         return cls(
             tuple(document.unresolved),
+            tuple(document.unresolved_in_rows),
             tuple(one for one in document.unresolved if _is_of_source(document, one.path)),
             VARIABLE_UNSET(setting=zone.path, problem=zone.message) if zone else None,
         )

@@ -83,9 +83,11 @@ def test_what_no_table_needs_may_be_unset(setting: str, tmp_path: Path) -> None:
     assert config.unset.zone_error is None
 
 
-@pytest.mark.parametrize("zone", ["{path: '${X}'}", "{onelake: {url: '${X}', credential: default}}"])
+@pytest.mark.parametrize(
+    "zone", ["{path: '${X}'}", "{onelake: {url: '${X}', credential: default}}\nmirror: {fabric: {}}"]
+)
 def test_a_landing_zone_has_the_error_that_names_its_variable(zone: str, tmp_path: Path) -> None:
-    error = _read(tmp_path, f"landing_zone: {zone}\nmirror: {{fabric: {{}}}}\n{_TABLES}").unset.zone_error
+    error = _read(tmp_path, f"landing_zone: {zone}\n{_TABLES}").unset.zone_error
     assert error is not None
     assert error.what.startswith("landing_zone.")
     assert "the environment variable X is not set" in error.what

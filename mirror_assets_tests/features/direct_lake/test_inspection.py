@@ -360,5 +360,5 @@ def test_a_wrong_secret_is_a_setting(onelake: LoopbackOneLake, table: str) -> No
     assert done.returncode == Exit.BAD_SETTING, done.stderr
     root = table.partition("/Files")[0].rpartition("/")[0]
     assert f"{root} could not be reached as this identity" in done.stderr
-    assert "(for a source, `credential` in `stores`)" in done.stderr
+    assert "set AZURE_CLIENT_SECRET to the value of the client secret" in done.stderr
     assert "wrong" not in done.stderr

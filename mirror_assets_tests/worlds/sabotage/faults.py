@@ -204,7 +204,7 @@ def _projection(change: Callable[[Projection], Projection]) -> Inject:
 
 def _float_as_double(patch: pytest.MonkeyPatch) -> None:
     right = schema.landing_type
-    everywhere(right, lambda field, table: "double" if field.type == "float" else right(field, table))(patch)
+    everywhere(right, lambda field, *given: "double" if field.type == "float" else right(field, *given))(patch)
 
 
 def _lost_in_encoder(*, landing_only: bool = False) -> Inject:

@@ -78,16 +78,21 @@ def _append_slices(
             if is_streamed:
                 expect(context.table, [sum(planned.rows for planned in part)])
             losses = _losses_translated(context, part[0].first, part[-1].last, is_feed=is_feed)
-            with working(context.table), losses:
-                made = read(context, newest, part)
+            made = list[HistoryCommit]()
+            try:
+                with working(context.table), losses:
+                    read(context, newest, part, made)
+            except MirrorError:
+                yield from made  # a stream may have made some before it failed
+                raise
             yield from made
             newest = made[-1]
 
 
 def _read_by_batch(
-    context: HistoryContext, newest: HistoryCommit | None, slices: Sequence[HistorySlice]
-) -> Sequence[HistoryCommit]:
-    """Append the feed of one slice, or a snapshot as the feed of a commit that inserts all its rows."""
+    context: HistoryContext, newest: HistoryCommit | None, slices: Sequence[HistorySlice], made: list[HistoryCommit]
+) -> None:
+    """Append the feed of one slice, or a snapshot as the feed of a commit that inserts all its rows, as one commit."""
     (planned,) = slices
     source, first, last = context.source, planned.first, planned.last
     with spark_errors(source.uri):
@@ -104,7 +109,7 @@ def _read_by_batch(
                     COMMIT_TIMESTAMP: F.timestamp_millis(F.lit(planned.snapshot_ms)),
                 }
             )
-        return [append_rows(rows, context.history, next_commit(newest, planned.table_id, first, last))]
+        made.append(append_rows(rows, context.history, next_commit(newest, planned.table_id, first, last)))
 
 
 @contextmanager

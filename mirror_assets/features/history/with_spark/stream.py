@@ -32,16 +32,16 @@ _MAX_TEXT = 400
 
 
 def read_by_stream(
-    context: HistoryContext, newest: HistoryCommit | None, slices: Sequence[HistorySlice]
-) -> Sequence[HistoryCommit]:
-    """Append the feed of these slices, all of one schema, and return the history's new commits.
+    context: HistoryContext, newest: HistoryCommit | None, slices: Sequence[HistorySlice], made: list[HistoryCommit]
+) -> None:
+    """Append the feed of these slices, all of one schema, and add each new commit of the history to `made`.
 
     Raises HISTORY_OVERTAKEN when a new attempt can succeed: the schema has changed meanwhile, or another run was
     faster. Else raises what the stream fails with, and what appending raises.
     """
     if not is_classic(context.spark()):
         raise STREAM_UNFIT(table=context.table)
-    batches = _Batches(context, newest, slices)
+    batches = _Batches(context, newest, slices, made)
     try:
         _run(context, batches)
     except SPARK_ERRORS as error:
@@ -58,7 +58,6 @@ def read_by_stream(
             SPARK_FAILED(place=context.source.uri, why=_reason(failure)) if type(known) is SparkFailed else known
         ) from error
     batches.end()
-    return batches.made
 
 
 def _run(context: HistoryContext, batches: _Batches) -> None:
@@ -100,11 +99,17 @@ class _Batches:
     Spark's local disks, until a later commit or the end.
     """
 
-    def __init__(self, context: HistoryContext, newest: HistoryCommit | None, slices: Sequence[HistorySlice]) -> None:
+    def __init__(
+        self,
+        context: HistoryContext,
+        newest: HistoryCommit | None,
+        slices: Sequence[HistorySlice],
+        made: list[HistoryCommit],
+    ) -> None:
         self._context, self._newest = context, newest
         self._table_id, self._last = slices[0].table_id, slices[-1].last
         self.next = slices[0].first
-        self.made: list[HistoryCommit] = []
+        self._made = made
         self.failure: Exception | None = None
         self._held: list[DataFrame] = []
 
@@ -148,5 +153,5 @@ class _Batches:
         self._held = []
 
     def _add(self, commit: HistoryCommit) -> None:
-        self.made.append(commit)
+        self._made.append(commit)
         self._newest, self.next = commit, commit.last + 1
