@@ -10,7 +10,7 @@ from mirror_assets.config.errors import VARIABLE_UNSET, Problem
 from mirror_assets.config.rules import written_tables
 from mirror_assets.errors import SettingError
 
-# Values of each kind that settings have; the number tells them apart.
+# Values of each kind that settings have; the number distinguishes them.
 _GUID = "00000000-0000-4000-8000-{number:012}"
 _STAND_INS = (
     _GUID,  # first: two may be parts of one URL
