@@ -114,9 +114,10 @@ def test_refresh_shows_the_result_of_each_table(database: LoopbackDatabase, caps
     assert main(["fabric", "refresh", "shop.orders"]) == 0
     assert "2026-11-21 05:07:11 UTC" in capsys.readouterr().out
     assert main(["fabric", "refresh", "--json"]) == 1
-    lines = cast("list[dict[str, str]]", json.loads(capsys.readouterr().out))
-    assert [(line["table"], line["result"]) for line in lines] == [("shop.orders", "Success"), ("shop.bad", "Failure")]
-    assert lines[1]["message"] == "DeltaTableCorrupt: The table was not synchronized."
+    well, bad = json.loads(capsys.readouterr().out)
+    assert (well["table"], well["result"], well["error"]) == ("shop.orders", "Success", None)
+    assert (bad["table"], bad["result"], bad["error"]["code"]) == ("shop.bad", "Failure", "fabric_refused")
+    assert "DeltaTableCorrupt: The table was not synchronized." in bad["error"]["message"]
     assert main(["fabric", "refresh", "shop.unknown"]) == 2
     assert database.refreshed == [["shop.orders"], ["shop.orders", "shop.bad"]]
 

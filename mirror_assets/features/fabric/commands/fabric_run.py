@@ -11,11 +11,18 @@ from uuid import UUID
 import pydantic
 
 from mirror_assets.cli.options import Exit
-from mirror_assets.cli.output import note, show, show_json
+from mirror_assets.cli.output import note, note_errors, show, show_json
 from mirror_assets.composition import compose
 from mirror_assets.config.load import load_config, load_section
-from mirror_assets.errors import NEXT
-from mirror_assets.features.fabric.database import TargetProperties, create_database, start_mirroring, update_database
+from mirror_assets.errors import NEXT, ErrorRecord
+from mirror_assets.features.fabric.database import (
+    RefreshedTable,
+    TargetProperties,
+    create_database,
+    start_mirroring,
+    update_database,
+)
+from mirror_assets.features.fabric.errors import FABRIC_REFUSED
 from mirror_assets.features.fabric.fabric_mirror import open_database, open_fabric, refresh_tables
 from mirror_assets.features.fabric.fabric_settings import FabricConfig
 from mirror_assets.monitoring import DatabaseState, MonitoredTable, TableState
@@ -169,27 +176,33 @@ def status(path: Path | None, *, as_json: bool) -> Exit:
 
 @dataclass(frozen=True)
 class RefreshedLine:
-    """A table of the SQL endpoint after `fabric refresh`."""
+    """A table of the SQL endpoint after `fabric refresh`, with the error of one that was not refreshed."""
 
     table: str
     result: str
     last_success: str | None
-    message: str
+    error: ErrorRecord | None
+
+    @classmethod
+    def of(cls, table: RefreshedTable) -> RefreshedLine:
+        """Return the line of a table."""
+        success, error = table.last_success, None
+        if table.has_failed:
+            refused = FABRIC_REFUSED(
+                what=f"refresh {table.name} at the SQL endpoint", why=(table.message or table.status).rstrip(".")
+            )
+            error = refused.record(table.name)
+        return cls(table.name, table.status, f"{success:%Y-%m-%d %H:%M:%S %Z}" if success else None, error)
 
 
 def refresh(path: Path | None, names: Sequence[str], *, as_json: bool) -> Exit:
     """Refresh the SQL endpoint's metadata of these tables, or of all; fails if a table could not be refreshed."""
     config = load_config(path)
     refreshed = refresh_tables(config, [table.name for table in config.chosen(names)] if names else ())
-    lines = [
-        RefreshedLine(
-            one.name, one.status, f"{one.last_success:%Y-%m-%d %H:%M:%S %Z}" if one.last_success else None, one.message
-        )
-        for one in refreshed
-    ]
-    rows = [(line.table, line.result, line.last_success, line.message) for line in lines]
-    show("Tables of the SQL endpoint", ("table", "result", "last success", "message"), rows, lines, as_json=as_json)
-    return Exit.FAILED if any(one.has_failed for one in refreshed) else Exit.FINE
+    lines = list(map(RefreshedLine.of, refreshed))
+    rows = [(line.table, line.result, line.last_success) for line in lines]
+    show("Tables of the SQL endpoint", ("table", "result", "last success"), rows, lines, as_json=as_json)
+    return note_errors(line.error for line in lines if line.error)
 
 
 def _problems(project: Project) -> tuple[ReplicationProblem, ...]:
