@@ -94,10 +94,12 @@ def test_a_watch_on_a_folder_of_this_machine_reports_all_of_it(
     tmp_path: Path, touch: Callable[[Path], object], wrong: set[str]
 ) -> None:
     with FolderWatch(tmp_path, Eyes()) as watch:
-        _land(tmp_path)
-        touch(tmp_path)
         deadline = time.monotonic() + 10
-        while (watch.eyes.newest < 1 or len(watch.eyes.wrong) < len(wrong)) and time.monotonic() < deadline:
+        _land(tmp_path)
+        while watch.eyes.newest < 1 and time.monotonic() < deadline:  # what is deleted before it is read has no content
+            time.sleep(0.01)
+        touch(tmp_path)
+        while len(watch.eyes.wrong) < len(wrong) and time.monotonic() < deadline:
             time.sleep(0.01)
     # What is read while it is changed may be partial, too.
     assert set(watch.eyes.wrong) - {"1 was visible before it was whole", "2 was visible before it was whole"} == wrong
