@@ -163,7 +163,7 @@ _OFFLINE = {
     "spark.jars.packages": "a:b:1",
     "spark.driver.extraJavaOptions": "-Dhttps.proxyHost=127.0.0.1 -Dhttps.proxyPort=1",
 }
-_POM = "https://maven.example/maven2/a/b/1/b-1.pom"
+_POM = "https://maven.example/a/b/1/b-1.pom"
 _NOT_RESOLVED = 'Exception in thread "main" java.lang.RuntimeException: [unresolved dependency: a#b;1: not found]'
 
 
