@@ -42,7 +42,7 @@ _NOT_BUILT, _CAUSE = "Error while instantiating", re.compile(r"Caused by: [\w.$]
 _READ_LINES, _LINES = 1000, 12
 _NOT_RESOLVED = "unresolved dependency"
 # Ivy's, for Maven Central if it doesn't respond; if it lacks the package, another repository may still not respond.
-_UNREACHABLE = re.compile(r"Host maven\.example not found|Server access error at url https://maven\.example/")
+_UNREACHABLE = re.compile(r"(?:Host |Server access error at url https://)(?!\S*spark-packages)\S+(?: not found| \()")
 _STARTING = threading.Lock()
 _OWNED: dict[str, tuple[SparkContext, JavaObject]] = {}
 # Contexts whose settings were checked.

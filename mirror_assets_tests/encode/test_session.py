@@ -175,7 +175,7 @@ _NOT_RESOLVED = 'Exception in thread "main" java.lang.RuntimeException: [unresol
             f"Server access error at url {_POM} (java.net.ConnectException: Connection refused)",
             MAVEN_UNREACHABLE,
         ),
-        ("Host repos.spark-packages.org not found. url=https://repos.spark-packages.org/a", SPARK_NOT_STARTED),
+        ("Host spark-packages.example not found. url=https://spark-packages.example/a", SPARK_NOT_STARTED),
     ],
 )
 def test_a_repository_that_can_not_be_reached_differs_from_one_that_lacks_the_package(
