@@ -33,8 +33,8 @@ class Document:
     """The file's values, and the mistakes found so far.
 
     `filled` has the texts in which references were resolved; `from_environment` the settings that come from the
-    environment alone; `unset` the variables that are not set, and `unresolved` the mistakes that they make where the
-    file is read.
+    environment alone; `unset` the variables that are not set. `unresolved` has the mistakes that they make, except
+    those in conditions and expressions of tables, which are in `unresolved_in_rows`.
     """
 
     file: Path

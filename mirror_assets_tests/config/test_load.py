@@ -208,3 +208,13 @@ def test_a_mirror_is_made_of_a_path_a_mapping_or_models(tmp_path: Path, monkeypa
     for wrong in ({**mapping, "tables": {"planes": {"source": "x"}}}, {**mapping, "tabels": {}}):
         with raises_row(MISTAKES, match=r"^mirror has one mistake:\nmirror: tab"):
             load_mirror(wrong)
+
+
+def test_a_file_with_the_name_of_settings_made_in_python_has_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mirror").write_text("landing_zone: {path: landing}\ntables: {planes: {source: x}}\n")
+    with raises_row(MISTAKES) as refused:
+        load_config(Path("mirror"))
+    assert [problem.line for problem in refused.value.facts["problems"]] == [2]
