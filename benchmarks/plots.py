@@ -14,6 +14,7 @@ mpl.use("Agg")
 
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
+from matplotlib.ticker import LogLocator
 
 _DOTS = 120
 _MEBI = 1 << 20
@@ -62,6 +63,7 @@ def _on_logarithms(axes: Axes, axis: str, unit: str, sizes: Sequence[int]) -> No
     axes.set(xlabel=axis, ylabel=unit, xscale="log", yscale="log")
     axes.set_xticks(sizes, [_short(size) for size in sizes])
     axes.minorticks_off()
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.yaxis.set_major_formatter("{x:,g}")
     low, high = axes.get_ylim()
     # A flat line is to look flat.

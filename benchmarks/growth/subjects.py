@@ -50,8 +50,8 @@ class Subject:
     one_table: bool = False
 
 
-def _doubled(first: int, factor: int = 2) -> tuple[int, ...]:
-    return tuple(first * factor**power for power in range(5))
+def _doubled(first: int) -> tuple[int, ...]:
+    return tuple(first * 2**power for power in range(5))
 
 
 def _staged_load(spark: SparkSession, folder: Path, rows: int) -> None:
@@ -140,19 +140,19 @@ def _new(folder: Path) -> Path:
 _ALL = (
     Subject(
         "slice", "A slice of changes: encode, check and publish", "feed rows",
-        _doubled(25_000), _doubled(250_000, 4), Cluster.TWO_EXECUTORS, _changes, _land_changes,
+        _doubled(25_000), _doubled(250_000), Cluster.TWO_EXECUTORS, _changes, _land_changes,
     ),
     Subject(
         "uniqueness", "The checks of a first load", "rows",
-        _doubled(50_000), _doubled(500_000, 3), Cluster.TWO_EXECUTORS, _staged_load, _checks,
+        _doubled(50_000), _doubled(250_000), Cluster.TWO_EXECUTORS, _staged_load, _checks,
     ),
     Subject(
         "files", "A slice read by files, half of all rows changed", "changed rows",
-        _doubled(25_000), _doubled(250_000, 3), Cluster.TWO_EXECUTORS, _half_updated, _land_by_files,
+        _doubled(25_000), _doubled(125_000), Cluster.TWO_EXECUTORS, _half_updated, _land_by_files,
     ),
     Subject(
         "backlog", "The plan of a backlog", "file actions",
-        _doubled(10_000), _doubled(125_000, 3), Cluster.NONE, _backlog, _plan,
+        _doubled(10_000), (62_500, 250_000, 1_000_000, 4_000_000, 10_000_000), Cluster.NONE, _backlog, _plan,
     ),
     Subject(
         "load", "The plan and scan of a first load, a deletion vector for each file", "files",
