@@ -36,7 +36,6 @@ from benchmarks.suites import (
     small,
     tables,
 )
-from mirror_assets.encode.session import open_session, spark_settings
 
 AREAS: Mapping[str, Mapping[str, Callable[[Bench], Outcome]]] = {
     "change slices": {
@@ -58,8 +57,6 @@ AREAS: Mapping[str, Mapping[str, Callable[[Bench], Outcome]]] = {
 }
 SUITES = {name: run for suites in AREAS.values() for name, run in suites.items()}
 _DOCS_PICTURES = Path(__file__).parent.parent / "docs" / "pictures"
-# Vectored reads are in none of Hadoop's counters.
-_SETTINGS = {"spark.driver.memory": "6g", "spark.hadoop.parquet.hadoop.vectored.io.enabled": "false"}
 
 
 @dataclass(frozen=True)
@@ -112,10 +109,9 @@ def _options() -> _Options:
 
 def _measured(name: str, options: _Options) -> Outcome:
     """Return what one suite measures; its tables are deleted afterwards."""
-    spark = open_session(spark_settings(_SETTINGS))
     print(f"{name} …", flush=True)
     with tempfile.TemporaryDirectory(prefix="mirror-bench-") as place:
-        return SUITES[name](Bench(spark, Path(place), options.size == "full", options.stores))
+        return SUITES[name](Bench(Path(place), options.size == "full", options.stores))
 
 
 def _draw(outcome: Outcome, folder: Path) -> None:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
 from pyspark.sql import SparkSession
 
 from benchmarks.meter import Meter
+from mirror_assets.encode.session import open_session, spark_settings
 
+# Vectored reads are in none of Hadoop's counters.
+_SETTINGS = {"spark.driver.memory": "6g", "spark.hadoop.parquet.hadoop.vectored.io.enabled": "false"}
 _Number = TypeVar("_Number", int, tuple[int, ...])
 
 
@@ -17,10 +21,14 @@ _Number = TypeVar("_Number", int, tuple[int, ...])
 class Bench:
     """One run of the benchmarks; `folder` is the suite's own, and empty."""
 
-    spark: SparkSession
     folder: Path
     is_full: bool
     stores: bool = False
+
+    @cached_property
+    def spark(self) -> SparkSession:
+        """A session of its own, on the Spark context that starts with the first of them."""
+        return open_session(spark_settings(_SETTINGS))
 
     @property
     def meter(self) -> Meter:

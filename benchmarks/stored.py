@@ -93,11 +93,11 @@ class Stored(BaseModel):
     def changes(self, outcomes: Mapping[str, Outcome]) -> Iterator[str]:
         """Yield a line for each ratio that is new, or whose median is outside the stored range."""
         for name, outcome in outcomes.items():
-            suite = self.suites.get(name)
-            if suite is None:
+            suite, ratios = self.suites.get(name), outcome.ratios()
+            if ratios and suite is None:
                 yield f"note: no ratios of suite {name} are stored for this machine"
                 continue
-            yield from (line for row, now in outcome.ratios().items() if (line := _change(row, suite, now)))
+            yield from (line for row, now in ratios.items() if suite and (line := _change(row, suite, now)))
 
 
 def _change(row: str, suite: StoredSuite, now: Spread) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from benchmarks.bench import Bench
 from benchmarks.bench_table import BenchTable
 from benchmarks.growth.clusters import Cluster
 from benchmarks.many import ManyTables
@@ -23,7 +24,7 @@ from mirror_assets.pipeline.check_slice import run_checks
 from mirror_assets.pipeline.plan import plan_table
 from mirror_assets.pipeline.stage import stage_slice
 
-Prepare = Callable[[SparkSession, Path, int], None]
+Prepare = Callable[[Bench, Path, int], None]
 Work = Callable[[SparkSession | None, Path], Callable[[], object]]
 _KEYS = "keys: [id]"
 # Of one commit, each of which replaces all files: half are adds, half removes.
@@ -54,9 +55,9 @@ def _doubled(first: int) -> tuple[int, ...]:
     return tuple(first * 2**power for power in range(5))
 
 
-def _staged_load(spark: SparkSession, folder: Path, rows: int) -> None:
-    load_table(spark, str(folder / "table"), rows, vectors=False)
-    BenchTable(spark, folder / "zone", str(folder / "table"), _KEYS).stage()
+def _staged_load(bench: Bench, folder: Path, rows: int) -> None:
+    load_table(bench.spark, str(folder / "table"), rows, vectors=False)
+    BenchTable(bench.spark, folder / "zone", str(folder / "table"), _KEYS).stage()
 
 
 def _checks(spark: SparkSession | None, folder: Path) -> Callable[[], object]:
@@ -66,17 +67,17 @@ def _checks(spark: SparkSession | None, folder: Path) -> Callable[[], object]:
     return partial(run_checks, context, stage_slice(context, next(iter(plan.slices)), plan.position))
 
 
-def _half_updated(spark: SparkSession, folder: Path, rows: int) -> None:
-    load_table(spark, str(folder / "table"), 2 * rows, vectors=False)
-    spark.sql(f"UPDATE delta.`{folder / 'table'}` SET delay = delay + 1 WHERE id % 2 = 1")
+def _half_updated(bench: Bench, folder: Path, rows: int) -> None:
+    load_table(bench.spark, str(folder / "table"), 2 * rows, vectors=False)
+    bench.spark.sql(f"UPDATE delta.`{folder / 'table'}` SET delay = delay + 1 WHERE id % 2 = 1")
 
 
 def _land_by_files(spark: SparkSession | None, folder: Path) -> Callable[[], object]:
     return _table(spark, folder, _new(folder), f"{_KEYS}, changes: files, start: {{version: 1}}").land
 
 
-def _changes(spark: SparkSession, folder: Path, rows: int) -> None:
-    BenchTable(spark, folder / "zone", make_source(spark, folder, rows), _KEYS).begin(0)
+def _changes(bench: Bench, folder: Path, rows: int) -> None:
+    BenchTable(bench.spark, folder / "zone", make_source(bench.spark, folder, rows), _KEYS).begin(0)
 
 
 def _land_changes(spark: SparkSession | None, folder: Path) -> Callable[[], object]:
@@ -85,11 +86,11 @@ def _land_changes(spark: SparkSession | None, folder: Path) -> Callable[[], obje
     return begun.copied(_new(folder)).land
 
 
-def _backlog(_: SparkSession, folder: Path, actions: int) -> None:
+def _backlog(_: Bench, folder: Path, actions: int) -> None:
     Log(folder / "table", actions // (2 * _FILES_A_COMMIT), _FILES_A_COMMIT)
 
 
-def _commits(_: SparkSession, folder: Path, commits: int) -> None:
+def _commits(_: Bench, folder: Path, commits: int) -> None:
     Log(folder / "table", commits, linked=True)
 
 
@@ -114,7 +115,7 @@ def _history(_: SparkSession | None, folder: Path) -> Callable[[], object]:
     return lambda: _run_command("history", "--dry-run", "--config", str(config))
 
 
-def _many(_: SparkSession, folder: Path, tables: int) -> None:
+def _many(_: Bench, folder: Path, tables: int) -> None:
     ManyTables.make(folder / "many", tables)
 
 
@@ -157,12 +158,12 @@ _ALL = (
     Subject(
         "load", "The plan and scan of a first load, a deletion vector for each file", "files",
         _doubled(100), _doubled(2_500), Cluster.TWO_EXECUTORS,
-        lambda spark, folder, files: many_files(spark, folder / "table", files, vectors=True), _stage,
+        lambda bench, folder, files: many_files(bench.spark, folder / "table", files, vectors=True), _stage,
     ),
     Subject(
         "direct-lake", "The report for Direct Lake", "files",
         _doubled(250), _doubled(2_500), Cluster.NONE,
-        lambda spark, folder, files: many_files(spark, folder / "table", files, vectors=False), _report,
+        lambda bench, folder, files: many_files(bench.spark, folder / "table", files, vectors=False), _report,
     ),
     Subject(
         "history", "The plan of a history", "commits",
@@ -176,12 +177,12 @@ _ALL = (
     Subject(
         "tasks", "A slice read by files, on one executor", "cores of the executor",
         _doubled(1), _doubled(1), Cluster.CORES,
-        lambda spark, folder, _: _half_updated(spark, folder, _ROWS_FOR_CLUSTERS // 4), _land_by_files, one_table=True,
+        lambda bench, folder, _: _half_updated(bench, folder, _ROWS_FOR_CLUSTERS // 4), _land_by_files, one_table=True,
     ),
     Subject(
         "executors", "The checks of a first load, on a standalone cluster", "workers of one core",
         (1, 2), (1, 2, 4), Cluster.WORKERS,
-        lambda spark, folder, _: _staged_load(spark, folder, _ROWS_FOR_CLUSTERS), _checks, one_table=True,
+        lambda bench, folder, _: _staged_load(bench, folder, _ROWS_FOR_CLUSTERS), _checks, one_table=True,
     ),
 )  # fmt: skip
 SUBJECTS = {subject.name: subject for subject in _ALL}

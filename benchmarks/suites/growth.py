@@ -28,7 +28,7 @@ def _point(bench: Bench, subject: Subject, size: int) -> GrowthPoint:
     folder = bench.folder / ("all" if subject.one_table else f"{size}")
     if not folder.exists():
         folder.mkdir()
-        subject.prepare(bench.spark, folder, size)
+        subject.prepare(bench, folder, size)
     point = measured_alone(subject, folder, size)
     if not subject.one_table:
         shutil.rmtree(folder)
