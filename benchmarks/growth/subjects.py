@@ -5,6 +5,7 @@ The work is one of stable entry points: those of the pipeline, or a command.
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from benchmarks.source import load_table, make_source
 from benchmarks.synthetic_log import Log, many_files
 from mirror_assets.cli.main import main as command
 from mirror_assets.pipeline.check_slice import run_checks
+from mirror_assets.pipeline.next_action import next_action
 from mirror_assets.pipeline.plan import plan_table
 from mirror_assets.pipeline.stage import stage_slice
 
@@ -94,10 +96,11 @@ def _commits(_: Bench, folder: Path, commits: int) -> None:
     Log(folder / "table", commits, linked=True)
 
 
-def _plan(spark: SparkSession | None, folder: Path) -> Callable[[], object]:
-    """The plan up to its first slice, which is all that a run needs before it works."""
-    table = _table(spark, folder, _new(folder), f"{_KEYS}, start: {{version: 1}}")
-    return lambda: next(iter(plan_table(table.context()).slices))
+def _next_action(spark: SparkSession | None, folder: Path) -> Callable[[], object]:
+    """The plan up to the first slice, as a run makes it before it works."""
+    settings = f"{_KEYS}, changes: files, start: {{version: 1}}, slices: {{max_commits: 10}}"
+    table = _table(spark, folder, _new(folder), settings)
+    return lambda: next_action(table.context(), lambda *_: frozenset(), time.time())
 
 
 def _stage(spark: SparkSession | None, folder: Path) -> Callable[[], object]:
@@ -152,8 +155,8 @@ _ALL = (
         _doubled(25_000), _doubled(125_000), Cluster.TWO_EXECUTORS, _half_updated, _land_by_files,
     ),
     Subject(
-        "backlog", "The plan of a backlog", "file actions",
-        _doubled(10_000), (62_500, 250_000, 1_000_000, 4_000_000, 10_000_000), Cluster.NONE, _backlog, _plan,
+        "backlog", "The plan of a backlog, read by files", "file actions",
+        _doubled(10_000), (62_500, 250_000, 1_000_000, 4_000_000, 10_000_000), Cluster.NONE, _backlog, _next_action,
     ),
     Subject(
         "load", "The plan and scan of a first load, a deletion vector for each file", "files",
