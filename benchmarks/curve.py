@@ -62,30 +62,34 @@ class Curve:
         names = [one.name for one in fields(GrowthPoint) if one.name != "size"]
         return [name for name in names if any(getattr(point, name) for point in self.points)]
 
-    def slope(self, measure: str) -> float | None:
-        """Return by which power of the size the measure grows: 0 is flat, 1 linear. None: too few points."""
+    def slope(self, measure: str, last: int | None = None) -> float | None:
+        """Return by which power of the size the measure grows: 0 is flat, 1 linear. None: too few points.
+
+        With `last`, from these points at the end alone: a constant, such as imported modules, bends a curve's begin.
+        """
         least = _LEAST_BYTES if measure in _IN_BYTES else 0
-        found = [(point.size, max(getattr(point, measure), least)) for point in self.points]
+        found = [(point.size, max(getattr(point, measure), least)) for point in self.points[-(last or 0) :]]
         return slope([pair for pair in found if pair[1] > 0])
 
     def steep(self) -> list[str]:
-        """Return a warning for each measure that grows much faster than the size."""
-        slopes = ((measure, self.slope(measure)) for measure in self.measures)
-        return [
-            f"warning: {self.name}: {_HEADS[measure]} grows with the power {found:.2f} of {self.axis}"
-            for measure, found in slopes
-            if found is not None and found >= STEEP
-        ]
+        """Return a warning for each measure that grows much faster than the size, in all or in the last step."""
+        warnings = []
+        for measure in self.measures:
+            found = max((one for last in (None, 2) if (one := self.slope(measure, last)) is not None), default=0.0)
+            if found >= STEEP:
+                what = f"{_HEADS[measure]} grows with the power {found:.2f} of {self.axis}"
+                warnings.append(f"warning: {self.name}: {what}")
+        return warnings
 
     def rows(self) -> list[tuple[str, ...]]:
         """Return a table: a head, a row for each point, and the slopes."""
         measures = self.measures
-        slopes = [self.slope(measure) for measure in measures]
         return [
             (self.axis, *(_HEADS[measure] for measure in measures)),
             *((f"{point.size:,}", *(_text(measure)(getattr(point, measure)) for measure in measures))
               for point in self.points),
-            ("slope", *("" if found is None else f"{found:.2f}" for found in slopes)),
+            *((name, *map(_number, (self.slope(measure, last) for measure in measures)))
+              for name, last in (("slope", None), ("last step", 2))),
         ]  # fmt: skip
 
     def __str__(self) -> str:
@@ -105,6 +109,10 @@ def slope(points: Sequence[tuple[float, float]]) -> float | None:
         return None
     mean_x, mean_y = (sum(one[axis] for one in logs) / len(logs) for axis in (0, 1))
     return sum((x - mean_x) * (y - mean_y) for x, y in logs) / sum((x - mean_x) ** 2 for x, _ in logs)
+
+
+def _number(found: float | None) -> str:
+    return "" if found is None else f"{found:.2f}"
 
 
 def _text(measure: str) -> Callable[[float], str]:

@@ -36,7 +36,15 @@ def test_memory_below_the_noise_of_an_allocator_is_flat() -> None:
 
 
 def test_what_no_point_has_is_no_column() -> None:
-    head, *points, slopes = _curve(1.0).rows()
+    head, *points, slopes, last = _curve(1.0).rows()
     assert head == ("commits", "time, s", "CPU, s", "Python added, MiB")
     assert points[0] == ("100", "100.0", "1.0", "100")
     assert slopes == ("slope", "1.00", "1.00", "1.00")
+    assert last == ("last step", "1.00", "1.00", "1.00")
+
+
+def test_a_step_that_a_constant_hides_is_a_warning() -> None:
+    points = [GrowthPoint(size, 100 + (size / 400) ** 4, 1.0, 0) for size in _SIZES]
+    curve = Curve("A plan", "commits", points)
+    assert curve.slope("seconds") == pytest.approx(0.4, abs=0.2)
+    assert curve.steep() == ["warning: A plan: time, s grows with the power 1.62 of commits"]
