@@ -97,12 +97,12 @@ def table(before: Sequence[_Measured], now: Sequence[_Measured]) -> Iterator[str
     for old, new in zip(before, now, strict=True):
         for key in old.keys() & new.keys():
             turns[key].append((old[key], new[key]))
-    for key in before[0]:
-        pairs = turns[key]
-        if not all(old for old, _ in pairs) or not pairs:
-            continue
-        old, new = (Spread.of([pair[side] for pair in pairs]) for side in (0, 1))
-        yield f"| {key[0]} | {key[1]} | {old} | {new} | {Spread.of([new_ / old_ for old_, new_ in pairs])} |"
+    for row, measure in before[0]:
+        pairs = turns[row, measure]
+        if pairs and all(old for old, _ in pairs):
+            sides = (Spread.of([pair[side] for pair in pairs]) for side in (0, 1))
+            ratio = Spread.of([new / old for old, new in pairs])
+            yield "| " + " | ".join(map(str, (row, measure, *sides, ratio))) + " |"
 
 
 if __name__ == "__main__":
