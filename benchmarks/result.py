@@ -79,8 +79,8 @@ class Case:
             read = median(cost.read for cost in costs)
             yield (
                 f"{self.name}: {way}",
-                f"{median(seconds):.2f}",
-                f"{min(seconds):.2f} to {max(seconds):.2f}",
+                _text(median(seconds)),
+                f"{_text(min(seconds))} to {_text(max(seconds))}",
                 f"{median(cost.cpu_seconds for cost in costs):.1f}",
                 f"{read / _MEBI:.0f}" if read else "",
                 f"{jvm / _MEBI:,.0f} + {python / _MEBI:,.0f}",
@@ -137,6 +137,11 @@ def table(area: str, outcomes: Sequence[Outcome]) -> str:
     for outcome in outcomes:
         lines += map(str, (*outcome.curves, *outcome.notes, *outcome.goals))
     return "\n".join(lines)
+
+
+def _text(seconds: float) -> str:
+    """Return the seconds with two digits, or four where two would say nothing."""
+    return f"{seconds:.2f}" if seconds >= 0.1 else f"{seconds:.4f}"
 
 
 def write_results(outcomes: Sequence[Outcome], file: Path) -> None:
