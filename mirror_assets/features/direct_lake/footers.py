@@ -109,9 +109,9 @@ class FooterReader:
             with _cache_errors(path):
                 path.parent.mkdir(parents=True, exist_ok=True)
                 writer = pq.ParquetWriter(written, FOOTER_SCHEMA, compression="zstd", write_page_checksum=True)
-            with writer:
-                yield store
+            yield store
             with _cache_errors(path):
+                writer.close()
                 written.rename(path)
         finally:
             with suppress(OSError):

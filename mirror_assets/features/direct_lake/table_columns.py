@@ -127,7 +127,7 @@ def _names_along(path: str, fields: Sequence[Field]) -> tuple[str, ...] | None:
 
 def dropped_bytes(files: Sequence[LiveFile], footers: Footers) -> dict[str, int]:
     """Return the compressed bytes of dropped columns, by file; files without any are omitted."""
-    return {files[index].path: int(footers.dropped[index]) for index in footers.dropped.nonzero()[0]}
+    return {files[at].path: int(footers.dropped[at]) for at in map(int, footers.dropped.nonzero()[0])}
 
 
 # Unicode characters; each takes at least one byte.
