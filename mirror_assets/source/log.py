@@ -44,6 +44,8 @@ from mirror_assets.source.table_features import require_readable_columns, requir
 
 # A store lists this many files of a log in one page.
 _SHORT_LOG = 1000
+# Commits of the history whose actions are in memory: a replay since a checkpoint reads as many.
+_COMMITS = 100
 
 
 class CommitReplaced(Exception):
@@ -60,7 +62,7 @@ class _AuxiliaryUnread(Exception):
 
 @dataclass
 class _Known:
-    """The files that a DeltaLog has read once for its history."""
+    """What a DeltaLog has read for its history; `commits` are the last ones that were read."""
 
     listing: LogListing | None = None
     newest: Snapshot | None = None
@@ -72,7 +74,7 @@ class DeltaLog:
     """The Delta log of one table. Threads may share it.
 
     The methods down to `has_next` read the store on each call, and retain nothing. The methods of the history, from
-    `newest` on, list the log once, and read each commit once: create another DeltaLog to see later commits.
+    `newest` on, list the log once, and hold few commits at a time: create another DeltaLog to see later commits.
 
     `state` and `live_paths` use deltalake, which lists a log from its last checkpoint on and reads that without Python:
     it opens the newest of 10,000 versions in 17 ms, a replay takes 290 ms. It refuses logs that lack fields which Delta
@@ -369,21 +371,21 @@ class DeltaLog:
             have = version
             yield replay.snapshot(version, self._time(version, replay.metadata.in_commit_since))
 
-    def logged_commits(self, first: int, last: int) -> tuple[LoggedCommit, ...]:
-        """Return the commits [first, last] with their actions. Raises LogGap for the first that is missing."""
+    def logged_commits(self, first: int, last: int) -> Iterator[LoggedCommit]:
+        """Yield the commits [first, last] with their actions. Raises LogGap at once for the first that is missing."""
         versions = range(first, last + 1)
         missing = next((version for version in versions if version not in self._listing.commits), None)
         if missing is not None:
             raise LOG_GAP(uri=self.uri, version=missing)
-        metadata = self.snapshot().metadata
-        return tuple(
-            LoggedCommit(
-                version,
-                self._time(version, metadata.in_commit_since),
-                replace(actions, added=tuple(with_logical_names(actions.added, metadata))),
-            )
-            for version, actions in zip(versions, self.files.each(self._commit_once, versions), strict=True)
-        )
+        return self._logged(versions, self.snapshot().metadata)
+
+    def _logged(self, versions: range, metadata: Metadata) -> Iterator[LoggedCommit]:
+        for part in (versions[at : at + _COMMITS] for at in range(0, len(versions), _COMMITS)):
+            for version, actions in zip(part, self.files.each(self._commit_once, part), strict=True):
+                added = tuple(with_logical_names(actions.added, metadata))
+                yield LoggedCommit(
+                    version, self._time(version, metadata.in_commit_since), replace(actions, added=added)
+                )
 
     def time_ms(self, version: int) -> int:
         """Return when the version was made, in ms since 1970, by Delta's clock (see CommitTimes). Raises LogGap.
@@ -559,6 +561,9 @@ class DeltaLog:
 
     def _commit_once(self, version: int) -> Actions:
         commits = self._known.commits
-        if version not in commits:
-            commits[version] = self._commit_reader.actions(version)
-        return commits[version]
+        found = commits.get(version)
+        if found is None:
+            found = commits[version] = self._commit_reader.actions(version)
+            for oldest in list(commits)[:-_COMMITS]:
+                commits.pop(oldest, None)  # another thread may have done so
+        return found
