@@ -1,0 +1,77 @@
+"""The live files of a version as columns: of a large table, they take a tenth of the memory of Python's objects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mirror_assets.source.actions import BYTES_PER_ROW, Actions
+
+# Of more than 2 GiB, `string` has no single column.
+NAMED_FILES = pa.schema(
+    {
+        "path": pa.large_string(),
+        "vector": pa.large_string(),
+        "bytes": pa.int64(),
+        "rows": pa.int64(),
+        "live": pa.bool_(),
+    }
+)
+"""The files that actions name, a row each: identity (see `LiveFile`), size, stored rows, whether they are added."""
+
+_Longs = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class VersionFiles:
+    """The live files of a version, in the order that a Snapshot has them in."""
+
+    named: pa.Table
+
+    def __len__(self) -> int:
+        """The number of files."""
+        return int(self.named.num_rows)
+
+    @cached_property
+    def bytes(self) -> _Longs:
+        """The size of each."""
+        return self.named["bytes"].to_numpy()
+
+    @cached_property
+    def likely_rows(self) -> _Longs:
+        """The best guess at the number of stored rows of each, as `LiveFile.likely_rows`."""
+        guessed = pc.divide(self.named["bytes"], BYTES_PER_ROW)
+        return pc.coalesce(self.named["rows"], guessed).to_numpy()
+
+    def identities(self, first: int, end: int) -> frozenset[tuple[str, str]]:
+        """Return the identities of the files `first` to `end` - 1."""
+        some = self.named.slice(first, end - first)
+        return frozenset(zip(some["path"].to_pylist(), some["vector"].to_pylist(), strict=True))
+
+
+def named_files(actions: Actions) -> pa.Table:
+    """Return the files that these actions name, by NAMED_FILES: within a commit, an add counts after a remove."""
+    files = (*actions.removed, *actions.added)
+    added = [False] * len(actions.removed) + [True] * len(actions.added)
+    paths, vectors = zip(*(file.identity for file in files), strict=True) if files else ((), ())
+    return pa.table(
+        [paths, vectors, [file.bytes for file in files], [file.rows for file in files], added], schema=NAMED_FILES
+    )
+
+
+def replayed(steps: Iterable[pa.Table]) -> VersionFiles:
+    """Return the files that are live after these steps: the last action that names a file counts."""
+    named = pa.concat_tables(steps)
+    ordered = named.append_column("order", pa.array(np.arange(len(named))))
+    by_file = ordered.take(pc.sort_indices(ordered, [(name, "ascending") for name in ("path", "vector", "order")]))
+    is_last = np.ones(len(named), np.bool_)
+    if len(named) > 1:
+        same = (pc.equal(by_file[name].slice(1), by_file[name].slice(0, len(named) - 1)) for name in ("path", "vector"))
+        is_last[:-1] = ~np.logical_and.reduce([column.to_numpy() for column in same])
+    return VersionFiles(by_file.filter(pc.and_(pa.array(is_last), by_file["live"])))
