@@ -165,28 +165,18 @@ def files_before(
     if first == 0:
         return NO_FILES
     try:
-        rows, protocol = _live_rows(log, first - 1, among)
+        files, protocol = _live_files(log, first - 1, among)
     except LogGap:
         return None
     has_vectors = "deletionVectors" in protocol.features
-    return FilesBefore(rows, lambda: read_vectors(log, first - 1, among), has_vectors, trusts_rows)
+    return FilesBefore(_rows_by_path(files), lambda: read_vectors(log, first - 1, among), has_vectors, trusts_rows)
 
 
-def _live_rows(log: DeltaLog, version: int, among: Collection[str] | None) -> tuple[Mapping[str, int | None], Protocol]:
-    """Return the stored rows of the version's live files by path, or of those `among` these, and its protocol.
+def _live_files(log: DeltaLog, version: int, among: Collection[str] | None = None) -> tuple[pa.Table, Protocol]:
+    """Return `path` and `num_records` of the version's live files, or of those `among` these, and its protocol.
 
-    Raises LogGap.
+    Paths are spelled as actions name the files. Raises LogGap.
     """
-    files, protocol = _live_files(log, version)
-    return _rows_by_path(files if among is None else files.filter(may_be_among(files["path"], among))), protocol
-
-
-def _rows_by_path(files: pa.Table) -> Mapping[str, int | None]:
-    return dict(zip(files["path"].to_pylist(), files["num_records"].to_pylist(), strict=True))
-
-
-def _live_files(log: DeltaLog, version: int) -> tuple[pa.Table, Protocol]:
-    """Return `path`, spelled as actions name it, and `num_records` of the version's live files, and its protocol."""
     try:
         with translated(log.uri):
             files, protocol = live_files(log.access, version)
@@ -194,8 +184,14 @@ def _live_files(log: DeltaLog, version: int) -> tuple[pa.Table, Protocol]:
         snapshot = log.reopened().snapshot(version)
         columns = [[file.key for file in snapshot.files], [file.rows for file in snapshot.files]]
         return pa.table(columns, schema=_LIVE_FILES), snapshot.protocol
+    if among is not None:
+        files = files.filter(may_be_among(files["path"], among))
     files = files.cast(_LIVE_FILES)
     return files.set_column(0, _LIVE_FILES.field(0), spelled_paths(files["path"])), protocol
+
+
+def _rows_by_path(files: pa.Table) -> Mapping[str, int | None]:
+    return dict(zip(files["path"].to_pylist(), files["num_records"].to_pylist(), strict=True))
 
 
 def read_commit(log: DeltaLog, version: int) -> Actions:
