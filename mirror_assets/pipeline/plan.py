@@ -297,5 +297,5 @@ def _chunks(
 ) -> tuple[PlannedSlice, ...]:
     """Return the chunks of the table as of the state's version, after those that have landed."""
     landed = (loading.chunk.number, loading.chunk.end) if loading else (0, 0)
-    chunks = chunk_files(context.log.reopened().version_files(state.version), limits_of(context.table), *landed)
+    chunks = chunk_files(context.log.reopened().live_file_columns(state.version), limits_of(context.table), *landed)
     return tuple(snapshot_slice(state, epoch, context.table.files.target_rows, chunk) for chunk in chunks)

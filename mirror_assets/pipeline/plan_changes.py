@@ -155,7 +155,7 @@ def plan_changes(
         epoch=epoch,
         tip=end,
         tip_table_id=tip.table_id,
-        commits=_Commits(table, log, base, tip).read(end, digest),
+        commits=_CommitsToPlan(table, log, base, tip).read(end, digest),
         schema_string=base.schema_string,
         needs=Needs(
             table_id=base.table_id,
@@ -195,7 +195,7 @@ _MOST_COMMITS = 256
 _FILES_AT_ONCE = 200_000
 
 
-class _Commits:
+class _CommitsToPlan:
     """The commits after `base`, as the planner needs them, of which some are held at a time."""
 
     def __init__(self, table: TableSettings, log: DeltaLog, base: BaseState, tip: SourceState) -> None:

@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 
 from mirror_assets.source.commits import Commit, FileVersion, SourceState
-from mirror_assets.source.version_files import VersionFiles
+from mirror_assets.source.live_file_columns import LiveFileColumns
 
 # A commit with more than this share (an eighth) of a part's rows gets its own part if that saves pairing its rows.
 _OWN_PART_SHARE = 8
@@ -152,7 +152,7 @@ def is_small(state: SourceState, limits: Limits) -> bool:
     return state.likely_rows <= limits.max_rows and state.bytes <= limits.max_bytes and state.files <= limits.max_files
 
 
-def chunk_files(files: VersionFiles, limits: Limits, chunks: int = 0, landed: int = 0) -> tuple[FileChunk, ...]:
+def chunk_files(files: LiveFileColumns, limits: Limits, chunks: int = 0, landed: int = 0) -> tuple[FileChunk, ...]:
     """Split `files` into chunks, in their order, after `chunks` chunks with the first `landed` files.
 
     Each is as long as the limits allow; a file beyond a limit is a chunk of its own. A cut depends only on the files

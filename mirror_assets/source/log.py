@@ -26,6 +26,7 @@ from mirror_assets.source.errors import (
     SourceNotDelta,
     source_not_delta,
 )
+from mirror_assets.source.live_file_columns import LiveFileColumns, named_files, replayed
 from mirror_assets.source.log_checkpoint import checkpoint_files, read_checkpoint
 from mirror_assets.source.log_listing import LogListing, LogStep, TipMark
 from mirror_assets.source.log_paths import is_hidden
@@ -43,7 +44,6 @@ from mirror_assets.source.replay import (
 )
 from mirror_assets.source.source_files import SourceFiles, StoredFile
 from mirror_assets.source.table_features import require_readable_columns, require_whole_log
-from mirror_assets.source.version_files import VersionFiles, named_files, replayed
 
 # A store lists this many files of a log in one page.
 _SHORT_LOG = 1000
@@ -179,7 +179,7 @@ class DeltaLog:
         require_whole_log(self.uri, state.metadata)
         return state
 
-    def version_files(self, version: int) -> VersionFiles:
+    def live_file_columns(self, version: int) -> LiveFileColumns:
         """Return the files of `snapshot`, as columns. Raises LogGap.
 
         Chunks are counted in them, so they are those that scans read. delta-rs lacks a file that a commit removes and

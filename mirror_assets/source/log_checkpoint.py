@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 from pyarrow import NativeFile
 
 from mirror_assets.source.actions import Actions
+from mirror_assets.source.live_file_columns import NAMED_FILES, named_files
 from mirror_assets.source.log_paths import TablePaths, spelled
 from mirror_assets.source.parsing import (
     RECORDS_FIRST,
@@ -23,7 +24,6 @@ from mirror_assets.source.parsing import (
     tombstone,
 )
 from mirror_assets.source.source_files import SourceFiles
-from mirror_assets.source.version_files import NAMED_FILES, named_files
 
 _SIDECARS = "_delta_log/_sidecars"
 _PARSED_ROWS = "add.stats_parsed.numRecords"

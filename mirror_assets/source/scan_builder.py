@@ -96,7 +96,7 @@ def scan_differences(log: DeltaLog, commits: CommitRange) -> DifferingScans:
 
 def _identities(log: DeltaLog, version: int, part: VersionPart) -> frozenset[tuple[str, str]]:
     """Return the identities of a part's files: only these become objects. Raises SOURCE_UNAVAILABLE, and LogGap."""
-    live = log.version_files(version)
+    live = log.live_file_columns(version)
     if part.files not in (None, len(live)):
         why = f"version {version} had {part.files} files, and has {len(live)} now"
         raise SOURCE_UNAVAILABLE(uri=log.uri, why=why, next_step=_PLAN_AGAIN)

@@ -8,7 +8,7 @@ from mirror_assets.source.replay import Snapshot
 
 def assert_same_files(log: DeltaLog, snapshot: Snapshot) -> None:
     """Require the same files in the same order, with their sizes and rows."""
-    files = log.reopened().version_files(snapshot.version)
+    files = log.reopened().live_file_columns(snapshot.version)
     names = files.named["path"].to_pylist(), files.named["vector"].to_pylist()
     assert list(zip(*names, strict=True)) == [file.identity for file in snapshot.files]
     assert files.bytes.tolist() == [file.bytes for file in snapshot.files]

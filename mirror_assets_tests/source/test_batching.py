@@ -29,8 +29,8 @@ from mirror_assets.source.batching import (
 )
 from mirror_assets.source.commits import Commit, FileVersion
 from mirror_assets.source.errors import LogGap
+from mirror_assets.source.live_file_columns import LiveFileColumns, named_files
 from mirror_assets.source.log import DeltaLog
-from mirror_assets.source.version_files import VersionFiles, named_files
 from mirror_assets_tests.source.handmade import change, commit_file
 
 _FILE = LiveFile("f", 0, None, 0, {}, None, {})
@@ -42,9 +42,9 @@ _LIMITS = st.builds(
 )
 
 
-def _columns(files: list[LiveFile]) -> VersionFiles:
+def _columns(files: list[LiveFile]) -> LiveFileColumns:
     added = [replace(file, path=f"{at:06}") for at, file in enumerate(files)]
-    return VersionFiles(named_files(Actions(added=tuple(added))))
+    return LiveFileColumns(named_files(Actions(added=tuple(added))))
 
 
 @given(_FILES, _LIMITS)
@@ -82,7 +82,7 @@ def log(tmp_path: Path) -> DeltaLog:
 
 
 def test_the_files_of_a_version_are_those_that_lived_then(log: DeltaLog) -> None:
-    before, now = log.version_files(2), log.version_files(3)
+    before, now = log.live_file_columns(2), log.live_file_columns(3)
     assert before.likely_rows.tolist() == [10, 10, 10]
     paths = before.named["path"].to_pylist()
     assert paths == sorted(paths)
@@ -93,7 +93,7 @@ def test_the_files_of_a_version_are_those_that_lived_then(log: DeltaLog) -> None
 def test_a_version_that_is_not_in_the_log_any_more_has_no_files(log: DeltaLog, tmp_path: Path) -> None:
     commit_file(tmp_path / "t", 1).unlink()
     with pytest.raises(LogGap):
-        log.version_files(2)
+        log.live_file_columns(2)
 
 
 @pytest.mark.parametrize(

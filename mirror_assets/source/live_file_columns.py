@@ -29,7 +29,7 @@ _Longs = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class VersionFiles:
+class LiveFileColumns:
     """The live files of a version, in the order that a Snapshot has them in."""
 
     named: pa.Table
@@ -65,7 +65,7 @@ def named_files(actions: Actions) -> pa.Table:
     )
 
 
-def replayed(steps: Iterable[pa.Table]) -> VersionFiles:
+def replayed(steps: Iterable[pa.Table]) -> LiveFileColumns:
     """Return the files that are live after these steps: the last action that names a file counts."""
     named = pa.concat_tables(steps)
     ordered = named.append_column("order", pa.array(np.arange(len(named))))
@@ -74,4 +74,4 @@ def replayed(steps: Iterable[pa.Table]) -> VersionFiles:
     if len(named) > 1:
         same = (pc.equal(by_file[name].slice(1), by_file[name].slice(0, len(named) - 1)) for name in ("path", "vector"))
         is_last[:-1] = ~np.logical_and.reduce([column.to_numpy() for column in same])
-    return VersionFiles(by_file.filter(pc.and_(pa.array(is_last), by_file["live"])))
+    return LiveFileColumns(by_file.filter(pc.and_(pa.array(is_last), by_file["live"])))

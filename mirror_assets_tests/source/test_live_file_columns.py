@@ -38,7 +38,7 @@ def test_paths_are_those_by_which_actions_name_the_files(tmp_path: Path) -> None
 
 def test_a_version_without_files_has_no_columns_of_them(tmp_path: Path) -> None:
     write_commit(tmp_path, 0, [PROTOCOL, metadata_action(schema_string(column("id")))])
-    assert len(DeltaLog(str(tmp_path)).version_files(0)) == 0
+    assert len(DeltaLog(str(tmp_path)).live_file_columns(0)) == 0
 
 
 def test_only_the_files_of_a_chunk_become_objects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
