@@ -130,14 +130,15 @@ def version_ledger(log: DeltaLog, version: int, first: int = 0, end: int | None 
     @cache
     def read() -> tuple[tuple[CommitFiles, ...], StoredRows]:
         files, protocol = _live_files(log, version)
-        may_differ = "deletionVectors" in protocol.features or _is_file_added_again(log, version)
-        vectors = read_vectors(log, version) if may_differ else {}
-        # delta-rs takes a file that one commit removes and adds again, in this order, for removed.
-        live = pa.array((path for path, found in vectors.items() if found), pa.large_string())
-        live = pa.chunked_array([*files["path"].chunks, live]).unique()
-        wanted = live.take(pc.sort_indices(live)).slice(first, None if end is None else end - first)
-        paths, rows = wanted.to_pylist(), _rows_by_path(files.filter(pc.is_in(files["path"], wanted)))
-        changes = (FileChange(path, {}, vectors.get(path, {"": 0}), changes_data=True) for path in paths)
+        vectors, paths = dict[str, Vectors](), files["path"]
+        if "deletionVectors" in protocol.features or _is_file_added_again(log, version):
+            vectors.update(read_vectors(log, version))
+            # delta-rs takes a file that one commit removes and adds again, in this order, for removed.
+            live = pa.array([path for path, found in vectors.items() if found], pa.large_string())
+            paths = pa.chunked_array([*paths.chunks, live]).unique()
+        wanted = paths.take(pc.sort_indices(paths).slice(first, None if end is None else end - first))
+        rows = _rows_by_path(files.filter(pc.is_in(files["path"], wanted)))
+        changes = (FileChange(path, {}, vectors.get(path, {"": 0}), changes_data=True) for path in wanted.to_pylist())
         return (CommitFiles(version, tuple(changes), ()),), rows.get
 
     return SliceLedger(log, read, read)
