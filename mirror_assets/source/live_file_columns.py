@@ -68,10 +68,13 @@ def named_files(actions: Actions) -> pa.Table:
 def replayed(steps: Iterable[pa.Table]) -> LiveFileColumns:
     """Return the files that are live after these steps: the last action that names a file counts."""
     named = pa.concat_tables(steps)
-    ordered = named.append_column("order", pa.array(np.arange(len(named))))
-    by_file = ordered.take(pc.sort_indices(ordered, [(name, "ascending") for name in ("path", "vector", "order")]))
+    order = pc.sort_indices(named, [("path", "ascending"), ("vector", "ascending")])  # stable
     is_last = np.ones(len(named), np.bool_)
     if len(named) > 1:
-        same = (pc.equal(by_file[name].slice(1), by_file[name].slice(0, len(named) - 1)) for name in ("path", "vector"))
-        is_last[:-1] = ~np.logical_and.reduce([column.to_numpy() for column in same])
-    return LiveFileColumns(by_file.filter(pc.and_(pa.array(is_last), by_file["live"])))
+        is_last[:-1] = ~(_equals_next(named["path"].take(order)) & _equals_next(named["vector"].take(order)))
+    is_live = named["live"].take(order).to_numpy()
+    return LiveFileColumns(named.take(order.filter(pa.array(is_last & is_live))))
+
+
+def _equals_next(column: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
+    return pc.equal(column.slice(1), column.slice(0, len(column) - 1)).to_numpy()
