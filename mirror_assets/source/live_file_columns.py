@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mirror_assets.source.actions import BYTES_PER_ROW, Actions
+from mirror_assets.source.actions import BYTES_PER_ROW, Actions, LiveFile, Tombstone
 
 # Of more than 2 GiB, `string` has no single column.
 NAMED_FILES = pa.schema(
@@ -41,13 +41,15 @@ class LiveFileColumns:
     @cached_property
     def bytes(self) -> _Longs:
         """The size of each."""
-        return self.named["bytes"].to_numpy()
+        size: _Longs = self.named["bytes"].to_numpy()
+        return size
 
     @cached_property
     def likely_rows(self) -> _Longs:
         """The best guess at the number of stored rows of each, as `LiveFile.likely_rows`."""
         guessed = pc.divide(self.named["bytes"], BYTES_PER_ROW)
-        return pc.coalesce(self.named["rows"], guessed).to_numpy()
+        rows: _Longs = pc.coalesce(self.named["rows"], guessed).to_numpy()
+        return rows
 
     def identities(self, first: int, end: int) -> frozenset[tuple[str, str]]:
         """Return the identities of the files `first` to `end` - 1."""
@@ -57,7 +59,7 @@ class LiveFileColumns:
 
 def named_files(actions: Actions) -> pa.Table:
     """Return the files that these actions name, by NAMED_FILES: within a commit, an add counts after a remove."""
-    files = (*actions.removed, *actions.added)
+    files: tuple[LiveFile | Tombstone, ...] = (*actions.removed, *actions.added)
     added = [False] * len(actions.removed) + [True] * len(actions.added)
     paths, vectors = zip(*(file.identity for file in files), strict=True) if files else ((), ())
     return pa.table(
@@ -77,4 +79,5 @@ def replayed(steps: Iterable[pa.Table]) -> LiveFileColumns:
 
 
 def _equals_next(column: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
-    return pc.equal(column.slice(1), column.slice(0, len(column) - 1)).to_numpy()
+    are_equal: npt.NDArray[np.bool_] = pc.equal(column.slice(1), column.slice(0, len(column) - 1)).to_numpy()
+    return are_equal
