@@ -111,9 +111,9 @@ def test_a_key_in_two_chunks_publishes_nothing(large: Lab) -> None:
 
 def test_a_load_whose_files_are_gone_begins_again(large: Lab) -> None:
     _land_first(large)
-    old = {file.path for file in large.context.log.data_files(4)}
+    old = {file.path for file in large.context.log.reopened().snapshot(4).files}
     large.sql("UPDATE {t} SET name = 'new'")
-    for path in old - {file.path for file in large.context.log.data_files(5)}:
+    for path in old - {file.path for file in large.context.log.reopened().snapshot(5).files}:
         (Path(large.uri) / path).unlink()  # as VACUUM does
     told: list[str] = []
     large.mirror(told.append)
