@@ -17,9 +17,9 @@ from mirror_assets.landing.errors import LOST_RACE, SLICE_MISSING, SLICE_NOT_CHE
 from mirror_assets.landing.format import Entry, Manifest, SliceKind, SliceRecord, continues, is_next
 from mirror_assets.landing.generations import roll_up
 from mirror_assets.landing.metadata import ensure_metadata
-from mirror_assets.landing.names import TableName
+from mirror_assets.landing.names import AttemptFolder, TableName
 from mirror_assets.landing.rebuild import require_alive
-from mirror_assets.landing.recover import collect, found_parts, list_attempts, recover, redo
+from mirror_assets.landing.recover import collect, found_parts, land, list_attempts, recover
 from mirror_assets.landing.state import VersionedManifest, put_manifest, read_manifest
 from mirror_assets.landing.steps import Steps
 from mirror_assets.zones import PathChanged, PathExists, PathMissing
@@ -51,16 +51,37 @@ class Published:
 def publish(
     table: TableName, record: SliceRecord, checks: Sequence[str], rebuild_epoch: int | None = None
 ) -> Steps[Published]:
+    """Recover the table, and land the slice's parts. Raises what `recover_to_publish` and `publish_after` raise."""
+    recovered = yield from recover_to_publish(table, rebuild_epoch)
+    return (yield from publish_after(table, recovered, record, checks))
+
+
+@dataclass(frozen=True)
+class RecoveredTable:
+    """A table whose committed files have landed: its manifest, and the attempts that were staged before that."""
+
+    attempts: tuple[AttemptFolder, ...]
+    current: VersionedManifest | None
+
+
+def recover_to_publish(table: TableName, rebuild_epoch: int | None = None) -> Steps[RecoveredTable]:
+    """Land the files of the manifest, and list the attempts that may land next. Raises what `recover` raises."""
+    attempts = yield from list_attempts(table)  # before the manifest is read, as `collect` says
+    return RecoveredTable(tuple(attempts), (yield from recover(table, rebuild_epoch)))
+
+
+def publish_after(
+    table: TableName, recovered: RecoveredTable, record: SliceRecord, checks: Sequence[str]
+) -> Steps[Published]:
     """Land the parts of the slice, or of one chunk of it, under the next numbers, unless they have landed before.
 
     The record must have a passed verdict of each of the blocking `checks`. Raises SLICE_MISSING (a gap),
     SLICE_NOT_CHECKED, SLICE_NOT_STAGED (staged for another generation), LostRace, TABLE_DROPPED (staged before that),
-    and what recovery raises.
+    and METADATA_DIFFERS.
     """
-    attempts = yield from list_attempts(table)
-    current = yield from recover(table, rebuild_epoch)
+    current = recovered.current
     if current is not None:
-        yield from collect(attempts, current.manifest)
+        yield from collect(recovered.attempts, current.manifest)
         yield from roll_up(table, current.manifest)
     else:
         yield from require_alive(table, record.epoch)
@@ -73,7 +94,7 @@ def publish(
     yield from _require_parts(record, manifest)
     yield from ensure_metadata(table, record.keys, current.manifest.keys if current else ())
     yield from _commit(table, manifest, current)
-    yield from redo(table, manifest)
+    yield from land(table, manifest)
     return Published(Outcome.LANDED, manifest, manifest.entries, record.unproved_commits, record.commits_by_files)
 
 

@@ -58,10 +58,19 @@ def _first_that_counts(rebuild: RebuildRecord | None, rebuild_epoch: int | None)
 
 
 def redo(table: TableName, manifest: Manifest) -> Steps[None]:
-    """Rename every committed file to its number, one after another: a gap would stop the replicator."""
-    yield from _keep_history(table, manifest)
-    if not manifest.entries or (yield from _stands(table, manifest)):
+    """Land the files of a manifest that may be another publisher's, or have landed: two requests then."""
+    is_kept = (yield from Head(table.history(manifest.epoch, manifest.generation))) is not None
+    if is_kept and (not manifest.entries or (yield from _stands(table, manifest))):
         return
+    yield from land(table, manifest)
+
+
+def land(table: TableName, manifest: Manifest) -> Steps[None]:
+    """Rename every committed file to its number, one after another: a gap would stop the replicator.
+
+    Asks for nothing first: a publisher that has just committed has two requests less to wait for.
+    """
+    yield from _keep_history(table, manifest)
     for entry in manifest.entries:
         yield from _land(table, manifest, entry)
 
@@ -155,11 +164,8 @@ def _require_current(table: TableName, manifest: Manifest) -> Steps[None]:
 
 def _keep_history(table: TableName, manifest: Manifest) -> Steps[None]:
     """Write the generation into the history before its files land, so that each landed file can be recognised."""
-    path = table.history(manifest.epoch, manifest.generation)
-    if (yield from Head(path)) is not None:
-        return
     try:
-        yield from Create(path, encode(manifest))
+        yield from Create(table.history(manifest.epoch, manifest.generation), encode(manifest))
     except PathExists:
         return  # another publisher wrote it from the same manifest: a generation has only one
 

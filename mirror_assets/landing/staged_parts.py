@@ -106,9 +106,13 @@ def write_record(store: Store, record: SliceRecord) -> None:
     store.create(record.folder.record, encode(record))
 
 
-def staged_folders(store: Store, table: TableName) -> tuple[AttemptFolder, ...]:
-    """List the table's staging folders, complete or not, by generation and attempt, in one request."""
-    return tuple(sorted(drive(list_attempts(table), store), key=lambda one: (one.generation, one.attempt)))
+def staged_folders(store: Store, table: TableName, generation: int | None = None) -> tuple[AttemptFolder, ...]:
+    """List the staging folders of the table, or of one generation, complete or not, in one request.
+
+    They are in the order of generation and attempt.
+    """
+    found = (one for one in drive(list_attempts(table), store) if generation in (None, one.generation))
+    return tuple(sorted(found, key=lambda one: (one.generation, one.attempt)))
 
 
 def staged_records(store: Store, folders: Iterable[AttemptFolder]) -> tuple[SliceRecord, ...]:
@@ -122,13 +126,17 @@ def staged_slices(store: Store, table: TableName, generation: int | None = None)
 
     The generation is in the folder's name, so slices of others are not read.
     """
-    folders = staged_folders(store, table)
-    return staged_records(store, (one for one in folders if generation in (None, one.generation)))
+    return staged_records(store, staged_folders(store, table, generation))
 
 
-def fitting_slices(store: Store, table: TableName, key: SliceKey, position: CommitPosition) -> tuple[SliceRecord, ...]:
-    """Return the attempts at the slice up to `key.last` that can be committed next. Raises SLICE_NOT_STAGED without."""
-    staged = staged_slices(store, table, position.generation)
+def fitting_slices(
+    store: Store, attempts: Iterable[AttemptFolder], table: TableName, key: SliceKey, position: CommitPosition
+) -> tuple[SliceRecord, ...]:
+    """Return those of the attempts at the slice up to `key.last` that can be committed next.
+
+    Raises SLICE_NOT_STAGED if none can.
+    """
+    staged = staged_records(store, (one for one in attempts if one.generation == position.generation))
     fitting = tuple(record for record in staged if record.slice.last == key.last and stands_on(record, position))
     if not fitting:
         raise SLICE_NOT_STAGED(table=str(table), key=str(key))
@@ -143,16 +151,15 @@ def best_attempt(records: Iterable[SliceRecord]) -> SliceRecord:
     return max(records, key=lambda record: (not is_refused(record), bool(record.verdicts), record.attempt))
 
 
-def clear_refused(store: Store, table: TableName, generation: int) -> str:
-    """Delete the generation's attempts that a check has refused: they may never be published.
+def clear_refused(store: Store, attempts: Sequence[AttemptFolder]) -> str:
+    """Delete those of a generation's attempts that a check has refused: they may never be published.
 
-    Returns the newest attempt at the generation, complete or not; an empty text if there was none.
+    Returns the newest attempt, complete or not; an empty text if there was none.
     """
-    folders = [folder for folder in staged_folders(store, table) if folder.generation == generation]
-    for record in staged_records(store, folders):
+    for record in staged_records(store, attempts):
         if is_refused(record):
             store.delete_tree(record.folder.path)
-    return max((folder.attempt for folder in folders), default="")
+    return max((folder.attempt for folder in attempts), default="")
 
 
 def is_refused(record: SliceRecord) -> bool:

@@ -17,9 +17,9 @@ from mirror_assets.landing.cost import landing_cost
 from mirror_assets.landing.errors import LOST_RACE, SLICE_MISSING, SLICE_OUTDATED
 from mirror_assets.landing.format import MarkerCounts, SliceRecord, is_next
 from mirror_assets.landing.names import SliceKey
-from mirror_assets.landing.publish import Outcome, Published, publish
+from mirror_assets.landing.publish import Outcome, Published, publish, publish_after, recover_to_publish
 from mirror_assets.landing.rebuild import first_epoch
-from mirror_assets.landing.recover import collect, list_attempts, recover
+from mirror_assets.landing.recover import collect, list_attempts
 from mirror_assets.landing.staged_parts import best_attempt, fitting_slices, staged_folders, staged_records, stands_on
 from mirror_assets.landing.state import CommitPosition, next_position
 from mirror_assets.landing.steps import drive
@@ -124,8 +124,8 @@ def publish_next(context: TableContext, key: SliceKey, rebuild_epoch: int | None
     SLICE_NOT_CHECKED, LostRace, and what recovery raises.
     """
     with stage_span(Stage.PUBLISH, context.work(key)):
-        current = drive(recover(context.name, rebuild_epoch), context.store)
-        manifest = current.manifest if current else None
+        recovered = drive(recover_to_publish(context.name, rebuild_epoch), context.store)
+        manifest = recovered.current.manifest if recovered.current else None
         if manifest and key.epoch < manifest.epoch:
             return Published(Outcome.VOID, manifest)
         if manifest and key.last <= manifest.covered:
@@ -136,11 +136,14 @@ def publish_next(context: TableContext, key: SliceKey, rebuild_epoch: int | None
             raise SLICE_MISSING(table=str(context.name), key=str(key), wanted_first=position.covered + 1)
         with not_overtaken(context, position.epoch, position.generation, key):
             # Only attempts with the settings now.
-            fitting = fitting_slices(context.store, context.name, key, position)
+            fitting = fitting_slices(context.store, recovered.attempts, context.name, key, position)
             bound = [record for record in fitting if is_bound(context.table, record)]
             if not bound:
                 raise SLICE_OUTDATED(table=str(context.name), key=str(key))
-            published = _publish(context, best_attempt(bound), rebuild_epoch)
+            record = best_attempt(bound)
+            set_attempt(record.attempt)
+            checks = blocking_checks(context)
+            published = drive(publish_after(context.name, recovered, record, checks), context.store)
         _collect_copies(context, published)
     return _recorded(context, published)
 
@@ -151,7 +154,8 @@ def publish_repair(context: TableContext, record: SliceRecord) -> Published:
         stage_span(Stage.PUBLISH, context.work(record.slice)),
         not_overtaken(context, record.epoch, record.generation, record.slice),
     ):
-        published = _publish(context, record)
+        set_attempt(record.attempt)
+        published = drive(publish(context.name, record, blocking_checks(context)), context.store)
     if published.outcome is Outcome.VOID:  # a rebuild has begun another epoch
         raise LOST_RACE(table=str(context.name), key=str(record.slice))
     _collect_copies(context, published)
@@ -176,11 +180,6 @@ def _recorded(context: TableContext, published: Published) -> Published:
             by_files=published.by_files,
         )
     return published
-
-
-def _publish(context: TableContext, record: SliceRecord, rebuild_epoch: int | None = None) -> Published:
-    set_attempt(record.attempt)
-    return drive(publish(context.name, record, blocking_checks(context), rebuild_epoch), context.store)
 
 
 def _collect_copies(context: TableContext, published: Published) -> None:

@@ -37,7 +37,8 @@ from mirror_assets.landing.staged_parts import (
     clear_refused,
     is_refused,
     is_whole,
-    staged_slices,
+    staged_folders,
+    staged_records,
     stands_on,
     take_parts,
     upload_parts,
@@ -170,7 +171,8 @@ def stage_slice(context: TableContext, planned: PlannedSlice, position: CommitPo
     """
     key = slice_key(planned)
     with stage_span(Stage.STAGE, context.work(key)), not_overtaken(context, position.epoch, position.generation, key):
-        staged = staged_slices(context.store, context.name, position.generation)
+        folders = staged_folders(context.store, context.name, position.generation)
+        staged = staged_records(context.store, folders)
         candidates = [record for record in staged if stands_on(record, position) and not is_refused(record)]
         if candidates:
             binding = planned_binding(context.table, planned)
@@ -180,20 +182,28 @@ def stage_slice(context: TableContext, planned: PlannedSlice, position: CommitPo
                 record = best_attempt(fitting)
                 set_attempt(record.attempt)
                 return record
-        return stage_attempt(context, planned, position)
+        return stage_attempt(context, planned, position, folders=folders)
 
 
 def stage_attempt(
-    context: TableContext, planned: PlannedSlice, position: CommitPosition, encode: Encode | None = None
+    context: TableContext,
+    planned: PlannedSlice,
+    position: CommitPosition,
+    encode: Encode | None = None,
+    folders: Sequence[AttemptFolder] | None = None,
 ) -> SliceRecord:
     """Encode the slice, or one chunk of it, under a new attempt, and return its record.
+
+    `folders` are the earlier attempts at its generation, if the caller has listed them.
 
     A slice without changes has no parts and starts no Spark; the first of an epoch lands a file without rows. Deletes
     earlier attempts whose checks failed, and its own attempt if it fails. Where the change data feed can't be read, or
     contradicts the actions of its commits, the slice is read by files instead. Raises what the encoders and the store
     raise; DATA_FILE_MISSING only when log and store prove it.
     """
-    newest = clear_refused(context.store, context.name, position.generation)
+    if folders is None:
+        folders = staged_folders(context.store, context.name, position.generation)
+    newest = clear_refused(context.store, folders)
     attempt = attempt_id(time.time_ns() // 1_000_000, secrets.token_bytes(10), newest)
     try:
         return _attempt(context, planned, position, encode, attempt)

@@ -78,7 +78,7 @@ def test_a_publication_that_was_interrupted_is_ended_by_the_next_tick(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as planted:
-        planted.setattr(publish, "redo", killed)
+        planted.setattr(publish, "land", killed)
         with pytest.raises(KeyboardInterrupt):
             mirrored.mirror()
     assert len(mirrored.files) == 3

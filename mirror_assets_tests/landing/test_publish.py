@@ -32,6 +32,7 @@ from mirror_assets_tests.landing.staging import (
     stage,
 )
 from mirror_assets_tests.landing.zone import landed, require_exactly_once, staged_generations
+from mirror_assets_tests.zones.counting import CountingStore
 
 
 def disk(store: LocalStore) -> dict[str, bytes]:
@@ -228,3 +229,14 @@ def test_columns_that_ever_landed_stay_known(store: LocalStore) -> None:
     fewer = record.model_copy(update={"columns": (Column(name="id", type="bigint"), Column(name="new", type="date"))})
     manifest = land(store, fewer).manifest
     assert [column.name for column in manifest.columns] == ["id", "new", "part"]
+
+
+def test_a_publication_sends_each_request_once(tmp_path: Path) -> None:
+    store = CountingStore(tmp_path / "zone")
+    land_next(store, last=7)
+    record = stage(store, position_of(store), last=8)
+    store.requested.clear()
+    land(store, record)
+    # Reads: rebuild record, manifest, keys. Lists: attempts, the slice's parts. Heads: history and last file, of the
+    # manifest before. Those of its own commit have no request of their own before they are written and renamed.
+    assert store.requested == {"list": 2, "read": 3, "head": 2, "replace": 1, "create": 1, "rename": 1}

@@ -21,6 +21,7 @@ from mirror_assets.landing.staged_parts import (
     fitting_slices,
     inspect_part,
     sha256,
+    staged_folders,
     staged_slices,
     take_parts,
 )
@@ -104,7 +105,8 @@ def test_corrupt_record_is_named(store: LocalStore) -> None:
 
 
 def fitting(store: LocalStore, position: CommitPosition, last: int) -> SliceRecord:
-    return best_attempt(fitting_slices(store, TABLE, SliceKey(position.epoch, position.covered + 1, last), position))
+    key = SliceKey(position.epoch, position.covered + 1, last)
+    return best_attempt(fitting_slices(store, staged_folders(store, TABLE), TABLE, key, position))
 
 
 def test_fitting_slice_stands_where_the_manifest_stands(store: LocalStore) -> None:
@@ -157,7 +159,7 @@ def test_refused_attempts_make_room(store: LocalStore) -> None:
             add_verdicts(store, record, [CheckVerdict(check="row_order", passed=False, etags=record.etags)])
     other = stage(store, FIRST, last=7)
     add_verdicts(store, other, [CheckVerdict(check="row_order", passed=False, etags=other.etags)])
-    clear_refused(store, TABLE, NEXT.generation)
+    clear_refused(store, staged_folders(store, TABLE, NEXT.generation))
     assert [(kept.generation, kept.attempt) for kept in staged_slices(store, TABLE)] == [
         (FIRST.generation, other.attempt),
         (NEXT.generation, hex_id("c")),

@@ -296,7 +296,7 @@ def test_a_repair_that_was_killed_is_done_again(mirrored: Lab, monkeypatch: pyte
                 _repair(mirrored)
         assert mirrored.manifest().generation == before
     with monkeypatch.context() as patched:
-        patched.setattr(publish, "redo", killed(lambda *_: None))
+        patched.setattr(publish, "land", killed(lambda *_: None))
         with pytest.raises(_Killed):
             _repair(mirrored)
     assert mirrored.manifest().generation == before + 1

@@ -15,7 +15,14 @@ from mirror_assets.landing.errors import SLICE_NOT_STAGED, SLICE_OUTDATED
 from mirror_assets.landing.format import ChangeCounts, CheckVerdict, SliceRecord, encode
 from mirror_assets.landing.names import AttemptFolder, attempt_id, attempt_ms
 from mirror_assets.landing.publish import Outcome
-from mirror_assets.landing.staged_parts import add_verdicts, clear_refused, inspect_part, staged_slices, write_record
+from mirror_assets.landing.staged_parts import (
+    add_verdicts,
+    clear_refused,
+    inspect_part,
+    staged_folders,
+    staged_slices,
+    write_record,
+)
 from mirror_assets.landing.state import CommitPosition
 from mirror_assets.pipeline import stage
 from mirror_assets.pipeline.check_slice import BLOCKING_CHECKS
@@ -77,7 +84,9 @@ def _stage(context: TableContext, made_at: int, settings: TableSettings | None =
     """Stage the next slice on a host with this clock, and pass its checks."""
     plan = plan_table(context)
     (planned,), position = plan.slices, plan.position
-    attempt = attempt_id(made_at, b"0123456789", clear_refused(context.store, TABLE, position.generation))
+    attempt = attempt_id(
+        made_at, b"0123456789", clear_refused(context.store, staged_folders(context.store, TABLE, position.generation))
+    )
     return _write(context, planned, position, attempt, *BLOCKING_CHECKS, settings=settings)
 
 
@@ -99,7 +108,7 @@ def test_a_committed_generation_is_finished_under_any_settings(paper: Paper, mon
         raise KeyboardInterrupt
 
     with monkeypatch.context() as until_committed:
-        until_committed.setattr("mirror_assets.landing.publish.redo", killed)
+        until_committed.setattr("mirror_assets.landing.publish.land", killed)
         with pytest.raises(KeyboardInterrupt):
             publish_slice(paper.context, record.slice)
     landed = paper.zone / TABLE.landing_file(record.first_number)
