@@ -335,6 +335,11 @@ class DeltaLog:
         found = self.tip_mark(mark.version)
         return found is not None and replace(found, log_files=mark.log_files) == mark
 
+    @property
+    def is_on_disk(self) -> bool:
+        """Whether `has_next` asks a disk of this machine and sends no request."""
+        return self.files.is_local and not self.is_managed
+
     def has_next(self, mark: TipMark) -> bool:
         """Whether the commit after the mark exists: one request, which detects neither a gap nor another table."""
         if self.is_managed:
