@@ -83,6 +83,11 @@ class HelperNames:
     stamp_a: str
     stamp_b: str
     is_same: str
+    is_found: str
+    key_hash: str
+    row_hash: str
+    word: str
+    bits: str
 
     @classmethod
     def beside(cls, columns: Sequence[LandedColumn]) -> HelperNames:

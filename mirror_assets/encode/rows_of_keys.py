@@ -1,0 +1,71 @@
+"""Finds the rows of changed keys among rows that are mostly of other keys; only those that land move.
+
+Nothing grows with the number of keys but what Spark spills: few keys are broadcast. For more, a map of bits is, whose
+size is fixed: it leaves out most rows of other keys where they are read, and those that remain are sorted by key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from mirror_assets.encode.columns import HelperNames
+from mirror_assets.spark_names import quoted
+
+# At most this many keys are broadcast, which takes some twenty megabytes; to sort the rows of more is as fast.
+BROADCAST_KEYS = 200_000
+# The map has so many words of 64 bits: some thirty megabytes at most. Of two million keys, it lets 6 % of the rows of
+# other keys pass; of ten million, 26 %.
+_WORDS = 1 << 19
+
+
+def rows_of_keys(
+    changed: DataFrame,
+    has_row: Column,
+    rows: DataFrame,
+    keys: Mapping[str, str],
+    ours: HelperNames,
+    parts: int,
+    *,
+    is_few: bool,
+) -> DataFrame:
+    """Return each changed key with its row, in `parts` Spark partitions by key; NULL where `has_row` is false.
+
+    `changed` has each key once, in the columns that `keys` has by their names in `rows`. NULL keys are equal. A key
+    that `rows` has twice is there twice. One whose row isn't found is missing or has NULL in `ours.is_found`, which is
+    1 otherwise.
+    """
+    same = [F.col(key).eqNullSafe(F.col(quoted(name))) for name, key in keys.items()]
+    marked = rows.withColumn(ours.is_found, F.lit(1))
+    if is_few:
+        found = marked.join(F.broadcast(changed.where(has_row)), same)
+        nulls = (F.lit(None).cast(field.dataType).alias(field.name) for field in marked.schema)
+        gone = changed.where(~has_row).select(*nulls, *changed.columns)
+        return found.union(gone).repartition(parts, *keys.values())
+    # By one hash, which is never NULL: for keys that may be, Spark would shuffle both sides again. Types decide it.
+    typed = (F.col(quoted(name)).cast(changed.schema[key].dataType) for name, key in keys.items())
+    hashed = changed.withColumn(ours.key_hash, F.xxhash64(*keys.values()))
+    passing = (
+        marked.withColumn(ours.row_hash, F.xxhash64(*typed))
+        .join(F.broadcast(_map_of_keys(hashed.where(has_row), ours)), _word(ours.row_hash) == F.col(ours.word))
+        .where(F.expr(f"getbit({ours.bits}, CAST({ours.row_hash} & 63 AS INT)) = 1"))
+        .drop(ours.word, ours.bits)
+    )
+    by_hash = F.col(ours.key_hash) == F.col(ours.row_hash)
+    return (
+        hashed.repartition(parts, ours.key_hash)
+        .hint("merge")
+        .join(passing.repartition(parts, ours.row_hash), [by_hash, *same], "left")
+    )
+
+
+def _map_of_keys(hashed: DataFrame, ours: HelperNames) -> DataFrame:
+    """Return the words of the map that have a bit of one of the keys."""
+    bits = F.expr(f"bit_or(shiftleft(1L, CAST({ours.key_hash} & 63 AS INT)))").alias(ours.bits)
+    return hashed.groupBy(_word(ours.key_hash).alias(ours.word)).agg(bits)
+
+
+def _word(hash_: str) -> Column:
+    return F.shiftright(F.col(hash_), 6).bitwiseAND(_WORDS - 1)
