@@ -86,6 +86,8 @@ class HelperNames:
     is_found: str
     key_hash: str
     row_hash: str
+    key_values: str
+    row_values: str
     word: str
     bits: str
 

@@ -37,27 +37,31 @@ def rows_of_keys(
     that `rows` has twice is there twice. One whose row isn't found is missing or has NULL in `ours.is_found`, which is
     1 otherwise.
     """
-    same = [F.col(key).eqNullSafe(F.col(quoted(name))) for name, key in keys.items()]
     marked = rows.withColumn(ours.is_found, F.lit(1))
     if is_few:
+        same = [F.col(key).eqNullSafe(F.col(quoted(name))) for name, key in keys.items()]
         found = marked.join(F.broadcast(changed.where(has_row)), same)
         nulls = (F.lit(None).cast(field.dataType).alias(field.name) for field in marked.schema)
         gone = changed.where(~has_row).select(*nulls, *changed.columns)
         return found.union(gone).repartition(parts, *keys.values())
-    # By one hash, which is never NULL: for keys that may be, Spark would shuffle both sides again. Types decide it.
-    typed = (F.col(quoted(name)).cast(changed.schema[key].dataType) for name, key in keys.items())
+    # Structs are never NULL, and equal if their fields are, NULL or not. Of keys that are compared with <=>, Spark would
+    # shuffle both sides again. The hash comes first: a sort compares eight bytes without reading rows. Types decide it.
+    names = ((F.col(quoted(name)).cast(changed.schema[key].dataType), key) for name, key in keys.items())
+    typed = F.struct(*(value.alias(key) for value, key in names))
     hashed = changed.withColumn(ours.key_hash, F.xxhash64(*keys.values()))
+    hashed = hashed.withColumn(ours.key_values, F.struct(*keys.values()))
     passing = (
-        marked.withColumn(ours.row_hash, F.xxhash64(*typed))
+        marked.withColumn(ours.row_values, typed)
+        .withColumn(ours.row_hash, F.xxhash64(*(F.col(ours.row_values).getField(key) for key in keys.values())))
         .join(F.broadcast(_map_of_keys(hashed.where(has_row), ours)), _word(ours.row_hash) == F.col(ours.word))
         .where(F.expr(f"getbit({ours.bits}, CAST({ours.row_hash} & 63 AS INT)) = 1"))
         .drop(ours.word, ours.bits)
     )
-    by_hash = F.col(ours.key_hash) == F.col(ours.row_hash)
+    by_key = [F.col(ours.key_hash) == F.col(ours.row_hash), F.col(ours.key_values) == F.col(ours.row_values)]
     return (
-        hashed.repartition(parts, ours.key_hash)
+        hashed.repartition(parts, ours.key_hash, ours.key_values)
         .hint("merge")
-        .join(passing.repartition(parts, ours.row_hash), [by_hash, *same], "left")
+        .join(passing.repartition(parts, ours.row_hash, ours.row_values), by_key, "left")
     )
 
 
