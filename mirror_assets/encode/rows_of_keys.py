@@ -44,8 +44,8 @@ def rows_of_keys(
         nulls = (F.lit(None).cast(field.dataType).alias(field.name) for field in marked.schema)
         gone = changed.where(~has_row).select(*nulls, *changed.columns)
         return found.union(gone).repartition(parts, *keys.values())
-    # Structs are never NULL, and equal if their fields are, NULL or not. Of keys that are compared with <=>, Spark would
-    # shuffle both sides again. The hash comes first: a sort compares eight bytes without reading rows. Types decide it.
+    # Structs are never NULL, and equal if their fields are, NULL or not; for keys that are compared with <=>, Spark
+    # would shuffle both sides again. The hash comes first: a sort compares eight bytes without reading rows.
     names = ((F.col(quoted(name)).cast(changed.schema[key].dataType), key) for name, key in keys.items())
     typed = F.struct(*(value.alias(key) for value, key in names))
     hashed = changed.withColumn(ours.key_hash, F.xxhash64(*keys.values()))
