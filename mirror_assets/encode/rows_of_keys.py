@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from mirror_assets.encode.columns import HelperNames
 from mirror_assets.spark_names import quoted
 
-# At most this many keys are broadcast, which takes some twenty megabytes; to sort the rows of more is as fast.
+# At most this many keys are broadcast: what that takes is bounded.
 BROADCAST_KEYS = 200_000
 # The map has so many words of 64 bits: some thirty megabytes at most. Of two million keys, it lets 6 % of the rows of
 # other keys pass; of ten million, 26 %.
