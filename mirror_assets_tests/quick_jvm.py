@@ -21,6 +21,7 @@ SMALL_DATA = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "2",
     # Only the UI shows the text of a plan; to write it takes a fifth of the time of a small statement.
     "spark.sql.ui.explainMode": "simple",
     "spark.sql.codegen.cache.maxEntries": "5000",
