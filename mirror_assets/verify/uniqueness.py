@@ -134,7 +134,8 @@ class _KeyRows(Generic[_Values]):
         commit = self.row % self.packing.place - marker
         is_again = (commit > 0) & (commit == before % self.packing.place - marker_before)
         exists, inserts = marker_before != int(Marker.DELETE), marker == int(Marker.INSERT)
-        return (before >= 0) & (is_again | (exists == inserts))
+        cannot: _Values = (before >= 0) & (is_again | (exists == inserts))
+        return cannot
 
     @property
     def is_open(self) -> _Values:
@@ -145,7 +146,8 @@ class _KeyRows(Generic[_Values]):
         marker, before = self._markers[0], self._markers[1]
         decided = (before == int(Marker.INSERT)) & (marker == int(Marker.UPDATE))
         decided |= (before == int(Marker.UPDATE)) & (marker == int(Marker.DELETE))
-        return (self.earlier(1) >= 0) & ((self.earlier(2) >= 0) | ~decided)
+        is_open: _Values = (self.earlier(1) >= 0) & ((self.earlier(2) >= 0) | ~decided)
+        return is_open
 
     @property
     def repeats_marker(self) -> _Values:
@@ -332,17 +334,19 @@ def read_hashes(staged: StagedSlice) -> tuple[Hashes, Numbers]:
     """Return the hash of the key of each row by its place, and the rows. Without a marker column, rows are inserts."""
     packing, record = _Packing.of(staged), staged.record
     names = [*record.keys, ROW_MARKER] if record.kind.has_markers else list(record.keys)
-    hashes, rows = list[Hashes](), list[Numbers]()
+    hashes, rows = np.empty(record.markers.total, np.uint64), np.empty(record.markers.total, np.int64)
+    place = 0
     for path, first in zip(staged.paths, packing.firsts(staged), strict=True):
+        first -= place * packing.place
         with staged.open(path) as file:
-            row = first
             for batch in file.iter_batches(_BATCH_ROWS, columns=names):
-                hashes.append(hash_keys(batch, record.keys))
-                rows.append(row + packing.place * np.arange(len(batch)))
-                row += packing.place * len(batch)
+                here = slice(place, place + len(batch))
+                hashes[here] = hash_keys(batch, record.keys)
+                rows[here] = first + packing.place * np.arange(place, place + len(batch))
                 if record.kind.has_markers:
-                    rows[-1] += batch[ROW_MARKER].to_numpy()
-    return np.concatenate(hashes), np.concatenate(rows)
+                    rows[here] += batch[ROW_MARKER].to_numpy()
+                place += len(batch)
+    return hashes, rows
 
 
 def hash_keys(rows: pa.RecordBatch, keys: Sequence[str]) -> Hashes:

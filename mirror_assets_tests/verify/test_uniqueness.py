@@ -239,7 +239,7 @@ def test_keys_that_only_share_a_hash_are_no_problem(
         return F.hash(*keys).bitwiseAND(3)
 
     monkeypatch.setattr(uniqueness, "read_hashes", collide_here)
-    monkeypatch.setattr(uniqueness.F, "xxhash64", collide_on_spark)
+    monkeypatch.setattr("pyspark.sql.functions.xxhash64", collide_on_spark)
     rows: list[Row] = [(number, "a" * 50, _INSERT) for number in range(100)]
     again: list[Row] = [(7, "a" * 50, _INSERT), (8, "a" * 51, _INSERT)]
     for parts, problems in (([rows], 0), ([rows, again], 1)):
