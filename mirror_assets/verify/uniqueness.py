@@ -336,16 +336,14 @@ def read_hashes(staged: StagedSlice) -> tuple[Hashes, Numbers]:
     names = [*record.keys, ROW_MARKER] if record.kind.has_markers else list(record.keys)
     hashes, rows = np.empty(record.markers.total, np.uint64), np.empty(record.markers.total, np.int64)
     place = 0
-    for path, first in zip(staged.paths, packing.firsts(staged), strict=True):
-        first -= place * packing.place
+    for path, commit in zip(staged.paths, packing.commits, strict=True):
         with staged.open(path) as file:
             for batch in file.iter_batches(_BATCH_ROWS, columns=names):
-                here = slice(place, place + len(batch))
+                here, place = slice(place, place + len(batch)), place + len(batch)
                 hashes[here] = hash_keys(batch, record.keys)
-                rows[here] = first + packing.place * np.arange(place, place + len(batch))
+                rows[here] = packing.place * np.arange(here.start, here.stop) + commit * _MARKERS
                 if record.kind.has_markers:
                     rows[here] += batch[ROW_MARKER].to_numpy()
-                place += len(batch)
     return hashes, rows
 
 

@@ -43,7 +43,7 @@ def test_a_session_has_its_settings_and_leaves_others_alone(spark: SparkSession)
 
 def _tasks(session: SparkSession, rows: int) -> int:
     """How many tasks read a shuffle of these rows."""
-    return session.range(0, rows, 1, 2).groupBy("id").count().rdd.getNumPartitions()
+    return int(session.range(0, rows, 1, 2).groupBy("id").count().rdd.getNumPartitions())
 
 
 @pytest.mark.usefixtures("spark")
