@@ -73,7 +73,7 @@ check: $(INSTALLED) ## lint, format, types, import borders, language and the doc
 	$(BIN)/pytest -n0 -q mirror_assets_tests/test_language.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-bench: java $(INSTALLED) ## measure against plain dumps, by hand and others; SIZE=full takes hours, ARGS="changes small" picks
+bench: java $(INSTALLED) ## measure against plain dumps, by hand and others, and compare with stored ratios; SIZE=full takes hours, ARGS="changes planning" picks
 	$(BIN)/python -m benchmarks --size $(SIZE) $(ARGS)
 
 $(DEMO_CONFIG): | java $(DEMO_INSTALLED) $(HOME_SETTINGS)

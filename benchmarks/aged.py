@@ -13,7 +13,7 @@ from unittest.mock import patch
 
 import dagster as dg
 
-from benchmarks.suites.planning import Log
+from benchmarks.synthetic_log import Log
 from mirror_assets.config.load import parse_config
 from mirror_assets.config.model import Config
 from mirror_assets.definitions import build_definitions

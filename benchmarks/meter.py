@@ -38,7 +38,7 @@ class Meter:
         """The cost of the run."""
         processes = (self._jvm, os.getpid())
         for process in processes:
-            _forget_peak(process)
+            forget_peak(process)
         tasks, cpu, began = self._tasks(), sum(map(_cpu_seconds, processes)), time.perf_counter()
         run()
         seconds = time.perf_counter() - began
@@ -66,11 +66,21 @@ def _cpu_seconds(process: int) -> float:
     return (int(fields[11]) + int(fields[12])) / _TICKS
 
 
-def _forget_peak(process: int) -> None:
+def forget_peak(process: int) -> None:
+    """Let the peak of the process's resident memory begin with what is resident now."""
     Path(f"/proc/{process}/clear_refs").write_text("5", encoding="ascii")
 
 
 def peak(process: int) -> int:
     """Bytes of its resident memory at its largest, since that was last forgotten; of its own, not of a parent."""
+    return _status(process, "VmHWM:")
+
+
+def resident(process: int) -> int:
+    """Bytes of its resident memory now."""
+    return _status(process, "VmRSS:")
+
+
+def _status(process: int, name: str) -> int:
     lines = Path(f"/proc/{process}/status").read_text(encoding="ascii").splitlines()
-    return next(int(line.split()[1]) << 10 for line in lines if line.startswith("VmHWM:"))
+    return next(int(line.split()[1]) << 10 for line in lines if line.startswith(name))

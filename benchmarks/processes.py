@@ -9,7 +9,7 @@ import os
 import signal
 import threading
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -177,6 +177,20 @@ def pythons_of(mark: str, words: str) -> list[int]:
             line = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").replace("\0", " ")
             if words in line and Path(line.split()[0]).name.startswith("python"):
                 found.append(pid)
+    return found
+
+
+def cpu_of_family(pid: int) -> float:
+    """Return the processor seconds of a process and of all that descend from it and have not ended."""
+    seen = {one.process.pid: one for one in _processes()}
+    children = defaultdict[int, list[int]](list)
+    for process in seen.values():
+        children[process.parent].append(process.process.pid)
+    family, found = [pid], 0.0
+    while family:
+        one = family.pop()
+        found += seen[one].cpu if one in seen else 0
+        family += children[one]
     return found
 
 

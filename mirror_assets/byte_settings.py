@@ -16,6 +16,9 @@ from mirror_assets.errors import ErrorCode, ErrorRow, SettingError
 HADOOP = "spark.hadoop."
 # Without it, Spark 3.5 takes the table of a scan's files row by row.
 _ARROW = "spark.sql.execution.arrow.pyspark.enabled"
+# A shuffle whose number of partitions no query names begins with many. Adaptive execution joins them by their bytes and
+# the cluster's cores: one task for a small table, 64 MB a task for a large one. Users may set other values.
+_SHUFFLES = {"spark.sql.adaptive.enabled": "true", "spark.sql.shuffle.partitions": "1000"}
 _CATALYST = "org.apache.spark.sql.catalyst.optimizer"
 _SQL, _PARQUET, _DELTA = "spark.sql.", "spark.sql.parquet.", "spark.databricks.delta."
 
@@ -312,12 +315,12 @@ PINNED: Mapping[str, str] = {name: value for group in BYTE_SETTINGS for name, va
 
 
 def session_settings(wanted: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings of a session of this package: these, and those that decide bytes.
+    """Return the settings of a session of this package: these, those that decide bytes, and defaults for shuffles.
 
     Hadoop reads session settings by its own names, without Spark's prefix. A context that this package did not start
     has none of them.
     """
-    both = {**wanted, **PINNED, _ARROW: "true"}
+    both = {**_SHUFFLES, **wanted, **PINNED, _ARROW: "true"}
     return both | {name.removeprefix(HADOOP): value for name, value in both.items()}
 
 

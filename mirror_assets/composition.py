@@ -33,7 +33,7 @@ def compose(
     """Build the project of a configuration; `session` replaces Spark's; `report` takes a line when Spark starts.
 
     A session that `session` returns is never changed: its owner gets one that is made from it. Raises what
-    `Zone.open` raises; unless `needs_zone`, each request to the landing zone does.
+    `Zone.open` raises; unless `needs_zone`, each request to the landing zone does, and is repeated for less time.
     """
     settings = cache(partial(spark_settings_of, config))  # of every source's store: only Spark needs them
     if session is None:
@@ -47,7 +47,7 @@ def _open_zone(config: Config, *, needs_zone: bool) -> Store:
     try:
         if config.unset.zone_error is not None:
             raise config.unset.zone_error
-        return config.zone.open()
+        return config.zone.open(is_brief=not needs_zone)
     except SettingError as error:
         if needs_zone:
             raise

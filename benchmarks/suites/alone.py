@@ -1,34 +1,25 @@
-"""Runs in processes of their own: how long a cold start takes, and how much memory slices of several sizes need."""
+"""A small slice in a process of its own: how long it takes from a cold start."""
 
 from __future__ import annotations
 
-import shutil
 from statistics import median
 
 from benchmarks.alone import Alone, dump_alone, land_alone
 from benchmarks.bench import Bench
 from benchmarks.bench_table import BenchTable
-from benchmarks.result import Case, Goal, Outcome
-from benchmarks.suites.changes import Changes
+from benchmarks.result import Case, Outcome
 from benchmarks.suites.small import change, make_small
 
-_DUMP, _COLD, _LAND = "raw dump", "encode, check and publish", "one slice"
+_DUMP, _COLD = "raw dump", "encode, check and publish"
 
 
 def run(bench: Bench) -> Outcome:
-    """Measure a small slice from a cold start, and large slices."""
-    cold, starts = _cold(bench)
-    sized = [_slice(bench, rows) for rows in bench.size((100_000, 400_000), (1_000_000, 4_000_000, 20_000_000))]
-    small, large = (case.ways[_LAND][0] for case in (sized[0], sized[-1]))
+    """Measure a small slice from a cold start."""
+    case, starts = _cold(bench)
     return Outcome(
         "alone",
-        [cold, *sized],
-        [
-            Goal("cold, behind Spark's start", cold.seconds(_COLD), 1, "s"),
-            Goal("memory of Python, largest slice of smallest", large.python_peak / small.python_peak, 1.5),
-            Goal("memory of the JVM, largest slice of smallest", large.jvm_peak / small.jvm_peak, 1.5),
-        ],
-        [f"  Spark's start: {median(starts):.2f} s ({min(starts):.2f} to {max(starts):.2f})"],
+        [case],
+        notes=[f"  Spark's start: {median(starts):.2f} s ({min(starts):.2f} to {max(starts):.2f})"],
     )
 
 
@@ -46,11 +37,3 @@ def _cold(bench: Bench) -> tuple[Case, list[float]]:
     return Case("a commit of 100 feed rows, in a new process", ways, _DUMP), [
         alone.start_seconds for alone in (*dumps, *lands)
     ]
-
-
-def _slice(bench: Bench, rows: int) -> Case:
-    """One slice of so many feed rows."""
-    changes = Changes(bench, rows)
-    alone = land_alone(changes.begun.copied(changes.folder / "alone"))
-    shutil.rmtree(changes.folder)
-    return Case(f"{rows:,} feed rows, in a new process", {_LAND: (alone.cost,)}, _LAND)

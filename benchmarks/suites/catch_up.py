@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from benchmarks.bench import Bench
 from benchmarks.bench_table import BenchTable
 from benchmarks.contest import interleaved
-from benchmarks.result import Case, Goal, Outcome
+from benchmarks.result import Case, Outcome
 from benchmarks.suites.small import FEED
 from mirror_assets_tests.delta_reader import read_changes
 
@@ -35,16 +35,7 @@ def run(bench: Bench) -> Outcome:
     ]
     deleted = _deleted_table(bench.spark, bench.folder, fewer[-1])
     vectors = [_vectors(bench, deleted, commits) for commits in fewer]
-    most, half = vectors[-1], vectors[-2]
-    return Outcome(
-        "catching up",
-        [*cases, *vectors],
-        [
-            Goal(f"{most.size} deletes by deletion vectors", most.seconds("land"), 5, "s"),
-            Goal("deletes, time of all of half", most.seconds("land") / half.seconds("land"), most.size / half.size),
-            Goal("commits, time of all of half", cases[1].seconds("ordered") / cases[0].seconds("ordered"), 2),
-        ],
-    )
+    return Outcome("catching up", [*cases, *vectors])
 
 
 def _hot_table(folder: Path, commits: int) -> str:

@@ -101,7 +101,6 @@ def _goals(cases: Sequence[Case]) -> Iterator[Goal]:
         for way in case.ways.keys() - {_LOOP, _RUN}:
             if case.size == 100:
                 yield Goal(f"100 tables, {way}", case.seconds(way), 60, "s")
-                yield Goal(f"100 tables, {way}, of the plain loop", case.ratio(way), 2)
 
 
 def _goals_of(one: _Served) -> Iterator[Goal]:

@@ -16,11 +16,13 @@ from benchmarks.suites.small import FEED
 
 # So large that one round must do, on a session that is warm by then.
 _HUGE = 10_000_000
+_SMALL = (25_000, 50_000, 100_000, 200_000, 400_000)
+_FULL = (1_000_000, 2_000_000, 4_000_000, 16_000_000, 50_000_000)
 
 
 def run(bench: Bench) -> Outcome:
     """Measure slices of several sizes, widths and numbers of files."""
-    rows = bench.size((50_000, 100_000, 200_000), (1_000_000, 4_000_000, 16_000_000, 50_000_000))
+    rows = bench.size(_SMALL, _FULL)
     columns, files = bench.size((10, 40), (10, 50, 200)), bench.size((10, 100), (10, 100, 1_000))
     fixed = bench.size(20_000, 200_000)
     return Outcome(
@@ -40,7 +42,7 @@ def _of_rows(bench: Bench, rows: int) -> Case:
     is_huge = rows > _HUGE
     costs = interleaved(bench.meter, chosen, 1 if is_huge else bench.size(2, 3), 0 if is_huge else 1)
     shutil.rmtree(changes.folder)
-    return Case(f"{rows:,} feed rows", costs, RAW, rows)
+    return Case(f"{rows:,} feed rows, growing", costs, RAW, rows, peers=(LIMIT,))
 
 
 def _of_shape(bench: Bench, rows: int, columns: int, files: int, name: str) -> Case:

@@ -37,10 +37,10 @@ def waiting_rows(
     table: TableContext, first: str | None = None, last: str | None = None, *, clip: bool = False
 ) -> int | None:
     """Return the rows of the slices that `run` would mirror between two points; None if there are none."""
-    from mirror_assets.pipeline.plan import plan_table
+    from mirror_assets.pipeline.plan import SLICES_AHEAD, plan_table
     from mirror_assets.source.ranges import parse_range
 
-    slices = plan_table(table, requested=parse_range(first, last, clip=clip)).slices
+    slices = plan_table(table, requested=parse_range(first, last, clip=clip), at_most=SLICES_AHEAD).slices
     return sum(planned.rows for planned in slices) if slices else None
 
 

@@ -85,6 +85,13 @@ class HelperNames:
     stamp_a: str
     stamp_b: str
     is_same: str
+    is_found: str
+    key_hash: str
+    row_hash: str
+    key_values: str
+    row_values: str
+    word: str
+    bits: str
 
     @classmethod
     def beside(cls, columns: Sequence[LandedColumn]) -> HelperNames:

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, Observation, Row, SparkSession, Window
 from pyspark.sql import functions as F
 
@@ -38,6 +39,7 @@ from mirror_assets.encode.columns import (
 from mirror_assets.encode.counted import Counted, ObservedRows, number_of
 from mirror_assets.encode.errors import duplicate_key
 from mirror_assets.encode.inserts import write_parts
+from mirror_assets.encode.rows_of_keys import BROADCAST_KEYS, rows_of_keys
 from mirror_assets.encode.scan_reader import read_scan
 from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.markers import ROW_MARKER, Marker
@@ -54,9 +56,6 @@ _OLD, _NEW = "old", "new"
 _SAMPLES = 5
 # Bytes of rewritten files of which one task pairs the keys.
 _BIN_BYTES = 64 << 20
-# At most this many keys that differ are broadcast to the second scan, which takes some hundred megabytes. For more, its
-# rows are shuffled by key.
-_BROADCAST_KEYS = 2_000_000
 _REPEATS = "repeats"
 
 
@@ -139,14 +138,15 @@ def encode_differences(
     with spark_errors(place):
         differing = DifferingRows.read(spark, slice_)
         seen = Observation()
-        changed = differing.changed_keys(seen).persist()
+        # In files: cached in memory, keys would take it from the sort of their rows.
+        changed = differing.changed_keys(seen).persist(StorageLevel.DISK_ONLY)
         try:
             counts = changed.agg(*differing.counts()).collect()[0]
             if counts["repeats"]:
                 raise duplicate_key(table, counts["repeats"], differing.repeated_keys(changed))
             parts, part_rows = slice_.net.parts, slice_.net.part_rows
             parts = min(parts, parts_for(counts["keys"], part_rows)) if part_rows else parts
-            rows = differing.landed_rows(changed, footer, parts, is_few=counts["keys"] <= _BROADCAST_KEYS)
+            rows = differing.landed_rows(changed, footer, parts, is_few=counts["keys"] <= BROADCAST_KEYS)
             long_values = write_parts(rows, folder)
             return replace(differing.counted(seen), long_values=long_values)
         finally:
@@ -230,24 +230,16 @@ class DifferingRows:
 
     def landed_rows(self, changed: DataFrame, footer: Mapping[str, str], parts: int, *, is_few: bool) -> DataFrame:
         """Return the landed rows of the changed keys, one Spark partition per part; values move once at most."""
-        columns, by_key = self.slice.columns, [F.col(key) for key in self._keys]
+        columns, names = self.slice.columns, self._names
         new = self.new.select(*(_source(column).alias(column.name) for column in columns))
-        is_its = [
-            F.col(key).eqNullSafe(F.col(quoted(name))) for name, key in zip(self.slice.keys, self._keys, strict=True)
-        ]
         landing = {column.name: landed_value(column, new) for column in columns}
-        if is_few:
-            found = new.join(F.broadcast(changed.where(self._new_rows > 0)), is_its)
-            nulls = (F.lit(None).cast(field.dataType).alias(field.name) for field in new.schema)
-            gone = changed.where(self._new_rows == 0).select(*nulls, *changed.columns)
-            rows = found.union(gone).repartition(parts, *by_key)
-        else:
-            shuffled = new.repartition(parts, *(F.col(quoted(key)) for key in self.slice.keys))
-            # By hash: a sort of all these rows takes longer, and spills.
-            rows = changed.repartition(parts, *by_key).hint("shuffle_hash").join(shuffled, is_its, "left")
-        landing |= dict(zip(self.slice.keys, by_key, strict=True))  # a deleted row has its key alone
+        keys, has_row = dict(zip(self.slice.keys, self._keys, strict=True)), self._new_rows > 0
+        rows = rows_of_keys(changed, has_row, new, keys, names, parts, is_few=is_few)
+        landing |= {name: F.col(key) for name, key in keys.items()}  # a deleted row has its key alone
+        lost = F.raise_error(F.lit("a row that differs was read once, and not again")).cast("int")
         update = F.when(self._old_rows > 0, int(Marker.UPDATE)).otherwise(int(Marker.INSERT))
-        marker = F.when(self._new_rows > 0, update).otherwise(int(Marker.DELETE)).cast("int")
+        new_row = F.when(F.col(names.is_found).isNull(), lost).otherwise(update)
+        marker = F.when(has_row, new_row).otherwise(int(Marker.DELETE)).cast("int")
         landed = rows.select(*(value.alias(name) for name, value in landing.items()), marker.alias(ROW_MARKER))
         return landed.select(*described(columns, footer), ROW_MARKER)
 

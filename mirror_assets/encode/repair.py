@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from pyspark import StorageLevel
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
@@ -13,6 +14,7 @@ from mirror_assets.encode.columns import HelperNames, described
 from mirror_assets.encode.counted import Counted
 from mirror_assets.encode.errors import duplicate_key
 from mirror_assets.encode.inserts import write_parts
+from mirror_assets.encode.rows_of_keys import BROADCAST_KEYS, rows_of_keys
 from mirror_assets.encode.spark_errors import spark_errors
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.redaction import shown_key
@@ -24,8 +26,6 @@ from mirror_assets.spark_names import quoted
 MARKERS = (Marker.UPSERT, Marker.UPDATE, Marker.DELETE)
 _SAMPLES = 10
 _REPEATS = "repeats"
-# As many keys as an encoder that compares files broadcasts.
-_BROADCAST_KEYS = 2_000_000
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def encode_repair(slice_: RepairSlice, folder: str, footer: Mapping[str, str]) -
     """
     with spark_errors(f"{slice_.table}, encoding into {folder}"), _marked(slice_) as marked:
         counts = _counted(slice_, marked)
-        rows = _landed_rows(slice_, marked, is_few=sum(counts.values()) <= _BROADCAST_KEYS)
+        rows = _landed_rows(slice_, marked, is_few=sum(counts.values()) <= BROADCAST_KEYS)
         long_values = write_parts(rows.select(*described(slice_.columns, footer), ROW_MARKER), folder)
     updates = counts[Marker.UPDATE]
     # The old rows of an UPSERT are unknown.
@@ -92,7 +92,8 @@ def _marked(slice_: RepairSlice) -> Iterator[DataFrame]:
     """
     source, mirror = F.col("source_rows"), F.col("mirror_rows")
     marker = F.when(source == 0, int(Marker.DELETE)).when(mirror == 1, int(Marker.UPDATE)).otherwise(int(Marker.UPSERT))
-    marked = slice_.differing.select(*slice_.keys, "source_rows", marker.cast("int").alias(ROW_MARKER)).persist()
+    marked = slice_.differing.select(*slice_.keys, "source_rows", marker.cast("int").alias(ROW_MARKER))
+    marked = marked.persist(StorageLevel.DISK_ONLY)
     try:
         yield marked
     finally:
@@ -116,17 +117,10 @@ def _landed_rows(slice_: RepairSlice, marked: DataFrame, *, is_few: bool) -> Dat
     keys = {name: f"{ours.key}{at}" for at, name in enumerate(slice_.keys.values())}
     named = zip(slice_.keys, keys.values(), strict=True)
     changes = marked.select(*(F.col(alias).alias(key) for alias, key in named), ROW_MARKER)
-    new = slice_.rows_to_land.withColumn(ours.is_new, F.lit(1))
-    same = [F.col(key).eqNullSafe(F.col(quoted(name))) for name, key in keys.items()]
     is_deleted = F.col(ROW_MARKER) == int(Marker.DELETE)
-    if is_few:
-        found = new.join(F.broadcast(changes.where(~is_deleted)), same)
-        nulls = (F.lit(None).cast(field.dataType).alias(field.name) for field in new.schema)
-        rows = found.unionByName(changes.where(is_deleted).select(*nulls, *changes.columns))
-    else:
-        rows = changes.join(new, same, "left").where(is_deleted | F.col(ours.is_new).isNotNull())
+    rows = rows_of_keys(changes, ~is_deleted, slice_.rows_to_land, keys, ours, slice_.parts, is_few=is_few)
     values = (F.col(keys.get(column.name) or quoted(column.name)).alias(column.name) for column in slice_.columns)
-    return rows.select(*values, ROW_MARKER).repartition(slice_.parts, *map(quoted, keys))
+    return rows.where(is_deleted | F.col(ours.is_found).isNotNull()).select(*values, ROW_MARKER)
 
 
 def _shown(row: Mapping[str, object], slice_: RepairSlice) -> str:

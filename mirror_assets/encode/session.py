@@ -81,7 +81,6 @@ def spark_settings(
         "spark.driver.memory": "3g",
         # The tasks of a small slice don't wait until all of a large one's have begun.
         "spark.scheduler.mode": "FAIR",
-        "spark.sql.shuffle.partitions": "2",
         # Delta's default, 50 partitions, costs seconds.
         "spark.databricks.delta.snapshotPartitions": "2",
         # VACUUM lists a folder with this many tasks, however small it is; the default, 10,000 tasks, takes minutes.

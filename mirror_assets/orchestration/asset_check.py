@@ -66,8 +66,8 @@ class CheckedTable:
 
     @cached_property
     def plan(self) -> TablePlan:
-        """The table's plan. Raises what planning raises."""
-        return plan_table(self.context)
+        """The table's plan, of its next slice. Raises what planning raises."""
+        return plan_table(self.context, at_most=1)
 
     @cached_property
     def mirror(self) -> Mirror:

@@ -82,14 +82,13 @@ class TableRuns:
         queue: EventQueue,
         *,
         is_following: bool = False,
-        is_resident: bool = False,
     ) -> None:
         """Prepare the work; a run that is following polls the tables, so it plans each only once per poll."""
         self._context, self._assets, self._project, self._requested = context, assets, project, requested
         self._plan_again = not is_following
         self._is_command = not is_following and COMMAND_TAG in context.run.tags
         self._queue = queue
-        self._events = TableEvents(context, assets, queue, is_resident=is_resident)
+        self._events = TableEvents(context, assets, queue)
         self.boundaries = LastBoundaries(context.instance, assets)
         self.watch: TableWatch | None = None
         self.reports: dict[TableName, TableReport] = {}

@@ -92,8 +92,7 @@ def follow_tables(
         if batch is not None and (reason := batch.reason_to_end()):
             queue.info(f"the run ends: {reason}")
             return []
-        is_resident = following.is_resident
-        runs = TableRuns(context, assets, project, EVERYTHING, queue, is_following=True, is_resident=is_resident)
+        runs = TableRuns(context, assets, project, EVERYTHING, queue, is_following=True)
         try:
             _follow(runs, [project.table(table) for table in tables], following, batch, queue)
         finally:

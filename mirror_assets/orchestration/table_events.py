@@ -14,7 +14,6 @@ from collections.abc import Callable, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TypeAlias
 
 import dagster as dg
 
@@ -24,7 +23,7 @@ from mirror_assets.landing.publish import Outcome, Published
 from mirror_assets.landing.rebuild import read_rebuild
 from mirror_assets.landing.steps import drive
 from mirror_assets.orchestration.checks import merged, staged_checks
-from mirror_assets.orchestration.dagster_internals import CheckError
+from mirror_assets.orchestration.dagster_internals import AssetEvent, CheckError, log_asset_event
 from mirror_assets.orchestration.event_metadata import landed_metadata, source_event, staged_metadata
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.partitions import delete_keys, ended_keys, surplus_keys
@@ -45,7 +44,6 @@ _END_SECONDS = 20.0
 # Errors of an event itself: a retry would not help, and would keep all others waiting.
 _DEFECTS = (MirrorError, dg.DagsterError, CheckError, AttributeError, LookupError, TypeError, ValueError)
 _LOG = logging.getLogger(__name__)
-Event: TypeAlias = dg.AssetMaterialization | dg.AssetObservation | dg.AssetCheckEvaluation
 # Newest slices of a table that stay partitions in Dagster, which advises 100,000 an asset at most.
 KEPT_PARTITIONS = 10_000
 # The partitions are counted when this many were added, because counting reads all of them.
@@ -152,15 +150,13 @@ class TableEvents:
         context: dg.OpExecutionContext,
         assets: MirrorAssets,
         queue: EventQueue | None = None,
-        *,
-        is_resident: bool = False,
     ) -> None:
-        """Log into the run of this context through the queue; `is_resident` is for a run that lasts for hours.
+        """Log into the run of this context through the queue.
 
         In Dagster, a check result of a run applies to everything that the run materializes of the asset. So the checks
         are logged with a table's first slice in the run only.
         """
-        self._context, self._assets, self._is_resident = context, assets, is_resident
+        self._context, self._assets = context, assets
         self._instance = context.instance
         self._queue = queue or EventQueue(context.log)
         self._uncounted: dict[TableName, int] = {}
@@ -265,17 +261,9 @@ class TableEvents:
         delete_keys(self._instance, partitions, ended_keys(self._instance, partitions, zone, epoch))
         self._instance.add_dynamic_partitions(partitions, [key])
 
-    def log(self, events: Sequence[Event]) -> None:
-        """Record the events, in order and together.
-
-        Dagster keeps the events of a step in memory until it ends, 20 KB a slice: a resident run discards them.
-        """
-        self._queue.record(*(partial(self._log_event, event) for event in events))
-
-    def _log_event(self, event: Event) -> None:
-        self._context.log_event(event)  # type: ignore[arg-type]  # it is recorded; the annotation lags
-        if self._is_resident:
-            deque(self._context.consume_events(), maxlen=0)
+    def log(self, events: Sequence[AssetEvent]) -> None:
+        """Record the events, in order and together."""
+        self._queue.record(*(partial(log_asset_event, self._context, event) for event in events))
 
     def _evaluations(
         self, table: TableName, key: str, results: Sequence[CheckResult], note: str = ""

@@ -220,14 +220,13 @@ def _check_content(context: TableContext, staged: StagedSlice) -> tuple[CheckRes
 
     schema = parse_schema(record.source_schema)
     projection = table_projection(context.config, context.table, schema)
-    keys = inspect_keys(staged, rows_allowed)
-    if record.chunk is not None and record.chunk.number == 1 and context.table.keys:
+    keys = inspect_keys(staged, rows_allowed, context.spark)
+    unique = key_uniqueness(keys)
+    if unique.passed and record.chunk is not None and record.chunk.number == 1 and context.table.keys:
         # Two chunks may have rows of the same key. Row ids need no such check: the source has each only once.
         unique = version_uniqueness(
             context.spark(), scan_version(context.log, record.slice.last), record.keys, projection
         )
-    else:
-        unique = key_uniqueness(keys)
     if not unique.passed:
         return (*results, unique, *_skipped(unique, ("row_order",)))
     names = {column.name for column in record.columns}

@@ -136,7 +136,7 @@ def _pending(context: TableContext, zone: ZoneState, boundaries: Boundaries, *, 
         current, registered = recovered(context, boundaries)
         # Read before the plan, so that a later commit differs from the mark.
         tip = context.log.tip_mark(current.manifest.covered) if current else None
-        plan = plan_table(context, registered)
+        plan = plan_table(context, registered, at_most=1)
     except LOCATION_UNKNOWN.error:
         return Land()  # a run has Spark, which can ask the catalog
     if plan.slices:

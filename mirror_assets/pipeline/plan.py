@@ -34,6 +34,8 @@ from mirror_assets.source.planner import PlannedSlice, snapshot_slice
 from mirror_assets.source.ranges import EVERYTHING, Bounds, Point, Range, VersionPoint, resolve
 
 FIRST_EPOCH = 1
+# The slices that a run plans at once, and registers, so that people see them: a backlog may have ten thousand.
+SLICES_AHEAD = 100
 
 
 def begins_with_snapshot(context: TableContext, epoch: int) -> bool:
@@ -128,8 +130,8 @@ _LATER = "give a later --to."
 class TablePlan:
     """A table's source and manifest, the pending slices in order, and the break after them, if any.
 
-    A snapshot that is loaded in chunks has one entry for each chunk that is left; commits after it are planned when it
-    has landed. `position` is that of the first slice.
+    It may have the first slices only; then `stop` is None. A snapshot that is loaded in chunks has one entry for each
+    chunk that is left; commits after it are planned when it has landed. `position` is that of the first slice.
     """
 
     state: SourceState
@@ -165,18 +167,22 @@ def recovered(context: TableContext, boundaries: Boundaries) -> tuple[VersionedM
 
 
 def plan_table(
-    context: TableContext, boundaries: frozenset[int] = frozenset(), requested: Range = EVERYTHING
+    context: TableContext,
+    boundaries: frozenset[int] = frozenset(),
+    requested: Range = EVERYTHING,
+    at_most: int | None = None,
 ) -> TablePlan:
     """Return the table's plan, a pure function of its log, its manifest and its settings.
 
     `boundaries` are the last versions of slices that are registered as partitions: the plan keeps them as boundaries.
-    `requested` limits the plan to a range. Reads no covered commit. Raises RANGE_REFUSED, start_refused, and what the
-    log, the manifest, and the check of settings against the source raise.
+    `requested` limits the plan to a range, and `at_most` the slices of changes to the first ones. Reads no covered
+    commit. Raises RANGE_REFUSED, start_refused, and what the log, the manifest, and the check of settings against the
+    source raise.
     """
     state, manifest = context.log.state(), context.manifest()
     bounds = None if requested.is_everything else resolve(context.log.uri, context.log.times(state), requested)
     if manifest is None:
-        return _first_plan(context, state, boundaries, bounds)
+        return _first_plan(context, state, boundaries, bounds, at_most)
     position = position_after(manifest)
     if manifest.loading is not None:
         context.log.require_landed(state, manifest.loading.key.last, manifest.source_table_id)
@@ -186,7 +192,7 @@ def plan_table(
     check_columns(context.config, context.table, state, [column.name for column in manifest.columns])
     last = bounds.last if bounds else None
     plan = plan_changes(
-        context, BaseState.landed(manifest), manifest.epoch, state, limits_of(context.table), boundaries, last
+        context, BaseState.landed(manifest), manifest.epoch, state, limits_of(context.table), boundaries, last, at_most
     )
     return TablePlan(state, manifest, position, plan.slices, plan.stop)
 
@@ -248,7 +254,7 @@ def position_after(manifest: Manifest) -> CommitPosition:
 
 
 def _first_plan(
-    context: TableContext, tip: SourceState, boundaries: frozenset[int], bounds: Bounds | None
+    context: TableContext, tip: SourceState, boundaries: frozenset[int], bounds: Bounds | None, at_most: int | None
 ) -> TablePlan:
     """Return the plan of a table of which nothing has landed: a snapshot, or the changes from its start on."""
     epoch, last = drive(first_epoch(context.name), context.store), bounds.last if bounds else tip.version
@@ -271,7 +277,7 @@ def _first_plan(
         )
     if bounds is not None and _is_over(context, bounds, base.covered, tip):
         return TablePlan(tip, None, position, first, None)
-    plan = plan_changes(context, base, epoch, tip, limits_of(context.table), boundaries, last)
+    plan = plan_changes(context, base, epoch, tip, limits_of(context.table), boundaries, last, at_most)
     return TablePlan(tip, None, position, (*first, *plan.slices), plan.stop)
 
 
@@ -291,5 +297,5 @@ def _chunks(
 ) -> tuple[PlannedSlice, ...]:
     """Return the chunks of the table as of the state's version, after those that have landed."""
     landed = (loading.chunk.number, loading.chunk.end) if loading else (0, 0)
-    chunks = chunk_files(context.log.data_files(state.version), limits_of(context.table), *landed)
+    chunks = chunk_files(context.log.reopened().live_file_columns(state.version), limits_of(context.table), *landed)
     return tuple(snapshot_slice(state, epoch, context.table.files.target_rows, chunk) for chunk in chunks)

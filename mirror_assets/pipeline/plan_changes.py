@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mirror_assets.config.setting_values import Changes, OnDropColumn
@@ -12,6 +12,7 @@ from mirror_assets.landing.format import Manifest, SliceKind, SliceRecord
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.source_check import changed_expressions, table_columns, table_projection
 from mirror_assets.redaction import without_values
+from mirror_assets.source.actions import Metadata
 from mirror_assets.source.batching import Limits
 from mirror_assets.source.breaks import Break, BreakKind, Needs
 from mirror_assets.source.commits import Commit, SourceState
@@ -109,7 +110,7 @@ def dropped_columns(table: TableSettings, base: BaseState) -> frozenset[str] | B
 
 
 # A partition key gives the range of its slice: no limit may split it again.
-NO_LIMITS = Limits(max_commits=2**62, max_rows=2**62, max_bytes=2**62, mixes_rewrites=True)
+NO_LIMITS = Limits(2**62, 2**62, 2**62, mixes_rewrites=True, max_files=2**62)
 
 
 def limits_of(table: TableSettings) -> Limits:
@@ -126,12 +127,13 @@ def plan_changes(
     limits: Limits,
     boundaries: frozenset[int],
     last: int | None = None,
+    at_most: int | None = None,
 ) -> Plan:
     """Return the slices of the commits after `base`, up to `last` or the newest, and the break after them, if any.
 
-    Commits without a change data feed are read by files. A log that was rolled back is a break. Raises what the log
-    raises, LogGap when versions are compared of which one can't be read any more, and SOURCE_UNAVAILABLE where the log
-    lists less than it holds.
+    With `at_most`, only the first slices are planned, and few commits after them are read. Commits without a change
+    data feed are read by files. A log that was rolled back is a break. Raises what the log raises, LogGap when versions
+    are compared of which one can't be read any more, and SOURCE_UNAVAILABLE where the log lists less than it holds.
     """
     table, log = context.table, context.log
     dropped = dropped_columns(table, base)
@@ -143,53 +145,38 @@ def plan_changes(
     if is_tracked and not base.is_planned and not log.state(base.covered).metadata.row_tracking:
         message = f"row tracking was off at version {base.covered}, which has landed"
         return Plan((), Break(base.covered, BreakKind.ROW_TRACKING_DISABLED, message))
-    with_files = table.changes in (Changes.FILES, Changes.ROW_TRACKING)
     digest = base.digest if tip.table_id == base.table_id and not base.is_planned else None
     if tip.version == base.covered and digest not in (None, tip.digest):
         return Plan((), _rolled_back(base))
-    try:
-        commits = log.commits(base.covered + 1, end, with_files=with_files, after=digest)
-    except CommitReplaced:
-        return Plan((), _rolled_back(base))
-    if is_tracked:
-        commits = tuple(_tracked(commit, keyless=table.is_keyless) for commit in commits)
-    unbelievable = _unbelievable(log, base, commits)
-    by_files = _by_files(context, base, commits, tip) | (unbelievable if table.changes is Changes.FEED else {})
-    if by_files and table.changes is Changes.FEED:
-        first = min(by_files)
-        commits = (*commits[: first - base.covered - 1], *log.commits(first, end, with_files=True))
-    commits = tuple(
-        replace(commit, changes_data=True, rewrites=True) if commit.version in unbelievable else commit
-        for commit in commits
-    )
     used = table_projection(context.config, table, parse_schema(base.schema_string)).uses
     listed = table.listed_columns
-    plan = plan_slices(
-        PlanRequest(
-            covered=base.covered,
-            epoch=epoch,
-            tip=end,
-            tip_table_id=tip.table_id,
-            commits=commits,
-            schema_string=base.schema_string,
-            needs=Needs(
-                table_id=base.table_id,
-                keys=table.mirror_keys,
-                columns=None if listed is None else tuple(dict.fromkeys((*listed, *table.computed, *used))),
-                used=frozenset(used),
-                dropped=dropped,
-                keep_dropped=table.on_drop_column is OnDropColumn.KEEP,
-                row_tracking=is_tracked,
-                append_only=table.changes is Changes.APPEND_ONLY,
-            ),
-            net=table.is_net,
-            by_files=by_files,
-            limits=limits,
-            target_rows=table.files.target_rows,
-            boundaries=boundaries,
-            covered_table_id=_id_at(log, base) if tip.table_id != base.table_id else base.table_id,
-        )
+    request = PlanRequest(
+        covered=base.covered,
+        epoch=epoch,
+        tip=end,
+        tip_table_id=tip.table_id,
+        commits=_CommitsToPlan(table, log, base, tip).read(end, digest),
+        schema_string=base.schema_string,
+        needs=Needs(
+            table_id=base.table_id,
+            keys=table.mirror_keys,
+            columns=None if listed is None else tuple(dict.fromkeys((*listed, *table.computed, *used))),
+            used=frozenset(used),
+            dropped=dropped,
+            keep_dropped=table.on_drop_column is OnDropColumn.KEEP,
+            row_tracking=is_tracked,
+            append_only=table.changes is Changes.APPEND_ONLY,
+        ),
+        net=table.is_net,
+        limits=limits,
+        target_rows=table.files.target_rows,
+        boundaries=boundaries,
+        covered_table_id=_id_at(log, base) if tip.table_id != base.table_id else base.table_id,
     )
+    try:
+        plan = plan_slices(request, at_most)
+    except CommitReplaced:
+        return Plan((), _rolled_back(base))
     compared = next((planned.compared for planned in plan.slices if planned.compared), None)
     if compared is not None and not base.is_planned:
         log.state(compared.before)
@@ -201,58 +188,106 @@ def _rolled_back(base: BaseState) -> Break:
     return Break(base.covered, BreakKind.TABLE_REPLACED, message)
 
 
-def _by_files(context: TableContext, base: BaseState, commits: Sequence[Commit], tip: SourceState) -> dict[int, str]:
-    """Return the commits to read by files, each with the reason why its change data feed can't be read."""
-    table = context.table
-    if table.changes is Changes.FILES:
-        return {commit.version: "" for commit in commits}
-    if not commits or table.changes is not Changes.FEED:
-        return {}
-    is_on, found = _has_feed(context.log, base, commits, tip), dict[int, str]()
-    reshaped = _reshaped(context.log, base, commits)
-    for commit in commits:
-        is_on = commit.metadata.feed_enabled if commit.metadata else is_on
-        if commit.version == 0:
-            continue  # no version before it
-        if not is_on:
-            found[commit.version] = f"the change data feed was off at version {commit.version}"
-        elif commit.only_feed:
-            found[commit.version] = f"version {commit.version} has change files, but adds and removes no file"
-        elif commit.version in reshaped:
-            found[commit.version] = f"version {commit.version} replaces files by others of another schema"
-    return found
+# A remote store answers as many requests for commits at once as it has threads; more commits cost memory only.
+_MOST_COMMITS = 256
+# Python's objects for a file that a commit names take up to 260 bytes; of a table with fewer live files, no commit is
+# expected to name more than these.
+_FILES_AT_ONCE = 200_000
 
 
-def _reshaped(log: DeltaLog, base: BaseState, commits: Sequence[Commit]) -> frozenset[int]:
-    """Return the commits whose old rows need the schema, or the partition columns, of the version before them."""
-    changing = [commit for commit in commits if commit.metadata]
-    if not changing:
-        return frozenset()
-    try:
-        before = log.state(base.version).metadata
-    except LogGap:
-        return frozenset(commit.version for commit in changing)
-    found = set[int]()
-    for commit in changing:
-        after = commit.metadata
-        assert after is not None  # noqa: S101 chosen above
-        has_other_schema = canonical(after.schema_string) != canonical(before.schema_string)
-        replaces = commit.rewrites and not commit.has_cdc and has_other_schema
-        if replaces or after.partition_columns != before.partition_columns:
-            found.add(commit.version)
-        before = after
-    return frozenset(found)
+class _CommitsToPlan:
+    """The commits after `base`, as the planner needs them, of which some are held at a time."""
+
+    def __init__(self, table: TableSettings, log: DeltaLog, base: BaseState, tip: SourceState) -> None:
+        self._table, self._log, self._base, self._tip = table, log, base, tip
+        self._metadata: Metadata | None = None
+        self._has_feed: bool | None = None
+
+    def read(self, end: int, digest: str | None) -> Iterator[Commit]:
+        """Yield the commits up to `end`. `digest` is that of the covered one, as in `DeltaLog.commits`."""
+        first, size = self._base.covered + 1, max(1, min(_MOST_COMMITS, _FILES_AT_ONCE // max(1, self._tip.files)))
+        with_files = self._table.changes.compares_versions
+        while first <= end:
+            found = self._log.commits(first, min(end, first + size - 1), with_files=with_files, after=digest)
+            yield from self._prepared(found)
+            first, digest = found[-1].version + 1, None
+            named = sum(commit.named_files for commit in found)
+            size = max(1, min(_MOST_COMMITS, 4 * size, _FILES_AT_ONCE * len(found) // max(1, named)))
+
+    def _prepared(self, commits: Sequence[Commit]) -> Sequence[Commit]:
+        """Return the commits, which follow those of the call before, with what other commits and settings decide."""
+        table, log, first = self._table, self._log, commits[0].version
+        if table.changes is Changes.ROW_TRACKING:
+            commits = [_tracked(commit, keyless=table.is_keyless) for commit in commits]
+        unbelievable = {} if self._base.is_start else _unbelievable(log, first - 1, self._base.table_id, commits)
+        by_files = self._by_files(commits)
+        if table.changes is Changes.FEED and (by_files := by_files | unbelievable):
+            begin = min(by_files)
+            commits = [*commits[: begin - first], *log.commits(begin, commits[-1].version, with_files=True)]
+        self._metadata = next((one.metadata for one in reversed(commits) if one.metadata), self._metadata)
+        return [
+            replace(
+                commit,
+                changes_data=commit.changes_data or commit.version in unbelievable,
+                rewrites=commit.rewrites or commit.version in unbelievable,
+                by_files=by_files.get(commit.version),
+            )
+            for commit in commits
+        ]
+
+    def _by_files(self, commits: Sequence[Commit]) -> dict[int, str]:
+        """Return the commits to read by files, each with the reason why its change data feed can't be read."""
+        if self._table.changes is Changes.FILES:
+            return {commit.version: "" for commit in commits}
+        if self._table.changes is not Changes.FEED:
+            return {}
+        found, reshaped = dict[int, str](), self._reshaped(commits)
+        is_on = _has_feed(self._log, self._base, commits, self._tip) if self._has_feed is None else self._has_feed
+        for commit in commits:
+            is_on = commit.metadata.feed_enabled if commit.metadata else is_on
+            if commit.version == 0:
+                continue  # no version before it
+            if not is_on:
+                found[commit.version] = f"the change data feed was off at version {commit.version}"
+            elif commit.only_feed:
+                found[commit.version] = f"version {commit.version} has change files, but adds and removes no file"
+            elif commit.version in reshaped:
+                found[commit.version] = f"version {commit.version} replaces files by others of another schema"
+        self._has_feed = is_on
+        return found
+
+    def _reshaped(self, commits: Sequence[Commit]) -> frozenset[int]:
+        """Return the commits whose old rows need the schema, or the partition columns, of the version before them."""
+        changing = [commit for commit in commits if commit.metadata]
+        if not changing:
+            return frozenset()
+        try:
+            before = self._metadata or self._log.state(self._base.version).metadata
+        except LogGap:
+            return frozenset(commit.version for commit in changing)
+        found = set[int]()
+        for commit in changing:
+            after = commit.metadata
+            assert after is not None  # noqa: S101 chosen above
+            has_other_schema = canonical(after.schema_string) != canonical(before.schema_string)
+            replaces = commit.rewrites and not commit.has_cdc and has_other_schema
+            if replaces or after.partition_columns != before.partition_columns:
+                found.add(commit.version)
+            before = after
+        return frozenset(found)
 
 
-def _unbelievable(log: DeltaLog, base: BaseState, commits: Sequence[Commit]) -> dict[int, str]:
-    """Return the commits that change rows by files that claim to change none, each with what contradicts it."""
+def _unbelievable(log: DeltaLog, before: int, table_id: str, commits: Sequence[Commit]) -> dict[int, str]:
+    """Return the commits that change rows by files that claim to change none, each with what contradicts it.
+
+    The commits follow the version `before`, of the table with this id.
+    """
     suspects = [commit.version for commit in commits if commit.rewrite_balance]
-    if not suspects or base.is_start:
+    if not suspects:
         return {}
-    first, last = base.covered + 1, suspects[-1]
-    actions_of = log.read_actions(first, last)
+    actions_of = log.read_actions(before + 1, suspects[-1])
     try:
-        states = FileStates.after(log, base.covered, base.table_id, actions_of)
+        states = FileStates.after(log, before, table_id, actions_of)
     except LogGap:
         return {}
     found: dict[int, str] = {}

@@ -19,7 +19,7 @@ from mirror_assets.pipeline.errors import REPAIR_REFUSED, stop_error
 from mirror_assets.pipeline.lag import note_covered, note_plan
 from mirror_assets.pipeline.land_slice import ProcessedSlice, process_slice
 from mirror_assets.pipeline.next_action import may_rebuild, note_well
-from mirror_assets.pipeline.plan import Boundaries, no_boundaries, plan_table, recovered
+from mirror_assets.pipeline.plan import SLICES_AHEAD, Boundaries, no_boundaries, plan_table, recovered
 from mirror_assets.pipeline.rebuild_table import is_rebuilding, rebuild_table, wait_for
 from mirror_assets.pipeline.repair_table import repair_table
 from mirror_assets.pipeline.slice_source import slice_key
@@ -29,8 +29,6 @@ from mirror_assets.source.ranges import EVERYTHING, Range
 from mirror_assets.telemetry.progress import expect
 from mirror_assets.telemetry.record import planning
 
-# A run registers its planned slices, so that people see them; a plan may have ten thousand.
-_REGISTERED_AHEAD = 100
 # How often a run retries a slice that Spark's own faults have interrupted.
 _RETRIES = 2
 
@@ -121,14 +119,14 @@ def _repair(
 def _process_pending(
     context: TableContext, report: Callable[[str], None], boundaries: Boundaries, requested: Range
 ) -> Generator[RunEvent, None, bool]:
-    """Process the slices of one plan, or the first hundred; return whether there was any."""
+    """Process the slices of one plan, of the first hundred that are pending; return whether there was any."""
     with planning(str(context.name)):
         _, registered = recovered(context, boundaries)
-        plan = plan_table(context, registered, requested)
+        plan = plan_table(context, registered, requested, SLICES_AHEAD)
     note_plan(context.name, plan)
     expect(str(context.name), [planned.rows for planned in plan.slices])
-    yield plan.partitions[:_REGISTERED_AHEAD]
-    for index, planned in enumerate(plan.slices[:_REGISTERED_AHEAD]):
+    yield plan.partitions
+    for index, planned in enumerate(plan.slices):
         chunk = f", chunk {planned.chunk}" if planned.chunk else ""
         rows = f"{planned.rows} rows in {planned.parts} parts"
         if planned.compared:
@@ -143,7 +141,7 @@ def _process_pending(
                 report(f"warning: {result.check}: {result.warning}")
         note_covered(context.name, plan, index, processed.published.manifest.covered)
         yield processed
-    if plan.stop is not None and len(plan.slices) <= _REGISTERED_AHEAD:
+    if plan.stop is not None:
         raise stop_error(context.name, plan.stop)
     if not plan.slices and requested.is_everything:
         note_well(context, report)

@@ -33,6 +33,7 @@ class Vector:
 class _Named:
     """A file of an action; see LiveFile for the fields."""
 
+    __slots__ = ()
     path: str
     spelling: str
 
@@ -45,6 +46,7 @@ class _Named:
 class _DataFile(_Named):
     """A data file, which may have a deletion vector."""
 
+    __slots__ = ()
     vector: Vector | None
 
     @property
@@ -58,7 +60,7 @@ class _DataFile(_Named):
         return self.vector.rows if self.vector else 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class LiveFile(_DataFile):
     """An add action. `path` is decoded: in the table's folder, or an absolute URI (shallow clones).
 
@@ -89,7 +91,7 @@ class LiveFile(_DataFile):
         return self.bytes // BYTES_PER_ROW if self.rows is None else self.rows
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Tombstone(_DataFile):
     """A remove action: a file that is no longer live, or no longer with this vector; fields as in LiveFile.
 
@@ -109,7 +111,7 @@ class Tombstone(_DataFile):
     spelling: str = field(default="", compare=False)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ChangeFile(_Named):
     """A cdc action: a file of the change data feed, without statistics; fields as in LiveFile."""
 

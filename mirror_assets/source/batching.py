@@ -5,30 +5,36 @@ A slice that is read by files costs the files that differ between the versions a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from mirror_assets.source.actions import LiveFile
+import numpy as np
+
 from mirror_assets.source.commits import Commit, FileVersion, SourceState
+from mirror_assets.source.live_file_columns import LiveFileColumns
 
 # A commit with more than this share (an eighth) of a part's rows gets its own part if that saves pairing its rows.
 _OWN_PART_SHARE = 8
 # A part with this many values takes one core some seconds; with larger parts, wide tables would leave cores idle.
 _VALUES_OF_PART = 25_000_000
+# Of a slice that is read, a file takes some 1 KB on the driver: 100 MB for this many.
+_MAX_FILES = 100_000
 
 
 @dataclass(frozen=True)
 class Limits:
-    """The maximum size of a slice; a single commit beyond a limit is a slice of its own.
+    """The maximum size of a slice; a single commit, or file of a chunk, beyond a limit is a slice of its own.
 
-    `mixes_rewrites`: a slice by files may have commits that only rewrite rows between others, and reads their files.
+    `max_files` are those that the actions of its commits name. `mixes_rewrites`: a slice by files may have commits that
+    only rewrite rows between others, and reads their files.
     """
 
     max_commits: int
     max_rows: int
     max_bytes: int
     mixes_rewrites: bool = False
+    max_files: int = _MAX_FILES
 
 
 @dataclass(frozen=True)
@@ -45,33 +51,36 @@ class PartAssignment:
 
 
 def batch_commits(
-    commits: Iterable[Commit],
-    limits: Limits,
-    last_versions: frozenset[int],
-    by_files: frozenset[int] = frozenset(),
-) -> tuple[tuple[Commit, ...], ...]:
-    """Group the commits in order: each group is as long as the limits allow, and ends at any of `last_versions`.
+    commits: Iterable[Commit], limits: Limits, last_versions: Container[int]
+) -> Iterator[tuple[Commit, ...]]:
+    """Yield the commits in groups, in order: each is as long as the limits allow, and ends at any of `last_versions`.
 
-    The commits `by_files` are read by comparing versions: they cost the files that differ. A cut depends only on the
-    commits after the previous cut, so planning from any cut on gives the same groups.
+    Commits that are read by comparing versions cost the files that differ. A cut depends only on the commits after the
+    previous cut, so planning from any cut on gives the same groups. A version is looked up in `last_versions` when the
+    commit after it has been taken from `commits`.
     """
-    groups: list[list[Commit]] = []
+    group: list[Commit] = []
     reads: DifferingFiles | _FeedReads = _FeedReads()
+    files = 0
     for commit in commits:
-        group = groups[-1] if groups else []
+        files += commit.named_files
         reads.add(commit)
         fits = (
             len(group) < limits.max_commits
             and reads.rows <= limits.max_rows
             and reads.bytes <= limits.max_bytes
+            and files <= limits.max_files
             and (limits.mixes_rewrites or not reads.mixes_rewrites)
         )
-        if not group or not fits or group[-1].version in last_versions:
-            groups.append([])
-            reads = DifferingFiles() if commit.version in by_files else _FeedReads()
+        if group and (not fits or group[-1].version in last_versions):
+            yield tuple(group)
+            group = []
+        if not group:
+            files, reads = commit.named_files, _FeedReads() if commit.by_files is None else DifferingFiles()
             reads.add(commit)
-        groups[-1].append(commit)
-    return tuple(tuple(group) for group in groups)
+        group.append(commit)
+    if group:
+        yield tuple(group)
 
 
 @dataclass
@@ -140,35 +149,36 @@ class FileChunk:
 
 def is_small(state: SourceState, limits: Limits) -> bool:
     """Whether the whole table fits one slice."""
-    return state.likely_rows <= limits.max_rows and state.bytes <= limits.max_bytes
+    return state.likely_rows <= limits.max_rows and state.bytes <= limits.max_bytes and state.files <= limits.max_files
 
 
-def chunk_files(files: Sequence[LiveFile], limits: Limits, chunks: int = 0, landed: int = 0) -> tuple[FileChunk, ...]:
+def chunk_files(files: LiveFileColumns, limits: Limits, chunks: int = 0, landed: int = 0) -> tuple[FileChunk, ...]:
     """Split `files` into chunks, in their order, after `chunks` chunks with the first `landed` files.
 
     Each is as long as the limits allow; a file beyond a limit is a chunk of its own. A cut depends only on the files
     after the previous cut, so continuing after any chunk gives the same chunks.
     """
-    ends: list[int] = []
-    rows = size = 0
-    for index, file in enumerate(files[landed:], landed):
-        fits = rows + file.likely_rows <= limits.max_rows and size + file.bytes <= limits.max_bytes
-        if index > landed and not fits:
-            ends.append(index)
-            rows = size = 0
-        rows, size = rows + file.likely_rows, size + file.bytes
-    bounds = [landed, *ends, len(files)]
+    rows, size = (np.concatenate([[0], np.cumsum(column)]) for column in (files.likely_rows, files.bytes))
+    bounds = [landed]
+    while bounds[-1] < len(files):
+        first = bounds[-1]
+        fitting = (
+            int(np.searchsorted(rows, rows[first] + limits.max_rows, "right")) - 1,
+            int(np.searchsorted(size, size[first] + limits.max_bytes, "right")) - 1,
+            first + limits.max_files,
+        )
+        bounds.append(max(first + 1, min(*fitting, len(files))))
     return tuple(
         FileChunk(
-            number=chunks + index + 1,
+            number=chunks + index,
             of=chunks + len(bounds) - 1,
             first=first,
             end=end,
             files=len(files),
-            rows=sum(file.likely_rows for file in files[first:end]),
-            bytes=sum(file.bytes for file in files[first:end]),
+            rows=int(rows[end] - rows[first]),
+            bytes=int(size[end] - size[first]),
         )
-        for index, (first, end) in enumerate(pairwise(bounds))
+        for index, (first, end) in enumerate(pairwise(bounds), 1)
     )
 
 

@@ -77,7 +77,9 @@ class Commit:
     renumbered      it gives new row ids to rows that it only rewrites: `renumbered_rows`, old and new ones counted
     overwritten     a file that it removes, and under whose name it adds another one, or None
     only_feed       it has change files, and adds or removes no file of the table
+    named_files     the number of files that its actions add, remove, or have the changes of
     added, removed  its data files, also those of rows that it only rewrites; empty unless they were asked for
+    by_files        why it is read by comparing versions, empty if the settings say so; None: by its feed
     metadata, protocol  the new ones, or None
     """
 
@@ -95,6 +97,7 @@ class Commit:
     renumbered_rows: int = 0
     overwritten: str | None = None
     only_feed: bool = False
+    named_files: int = 0
     added: tuple[FileVersion, ...] = ()
     removed: tuple[FileVersion, ...] = ()
     metadata: Metadata | None = None
@@ -102,6 +105,7 @@ class Commit:
     rewrite_balance: int | None = 0
     digest: str = ""
     column_id_before: int | None = None
+    by_files: str | None = None
 
 
 def describe(
@@ -136,6 +140,7 @@ def describe(
         renumbered_rows=2 * sum((file.rows or 0) - file.hidden_rows for file in actions.renumbered),
         overwritten=actions.overwritten,
         only_feed=bool(actions.change_files) and not (actions.added or actions.removed),
+        named_files=len(actions.added) + len(actions.removed) + len(actions.change_files),
         added=tuple(map(FileVersion.of, actions.added)) if with_files else (),
         removed=tuple(map(FileVersion.of, actions.removed)) if with_files else (),
         metadata=actions.metadata,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
@@ -15,6 +17,9 @@ from mirror_assets.source.errors import LogGap
 from mirror_assets.source.log_paths import spelled
 from mirror_assets.source.read_errors import translated
 from mirror_assets.source.schema import canonical
+
+# As Python's text, paths take twice the memory of their column.
+_PATHS_AT_ONCE = 1 << 16
 
 
 def load_table(access: Access, version: int | None = None) -> DeltaTable:
@@ -70,10 +75,10 @@ def size_of(table: DeltaTable) -> tuple[int, int, int | None]:
     return adds.num_rows, size, rows if adds["num_records"].null_count == 0 else None
 
 
-def live_paths(table: DeltaTable, commits: CommitReader) -> set[str]:
-    """Return the paths of the live files of the opened version, in the spelling by which actions name them.
+def live_paths(table: DeltaTable, commits: CommitReader) -> Iterator[str]:
+    """Yield the paths of the live files of the opened version, in the spelling by which actions name them.
 
-    delta-rs takes files for removed that a commit since the checkpoint removes and adds again.
+    Some may come twice. delta-rs takes files for removed that a commit since the checkpoint removes and adds again.
     """
     steps = commits.files.log().steps(table.version()) or []
     first = max((step.last + 1 for step in steps if step.is_checkpoint), default=0)
@@ -87,7 +92,9 @@ def live_paths(table: DeltaTable, commits: CommitReader) -> set[str]:
     for actions in commits.files.each(read, range(first, table.version() + 1)):
         removed = {file.key for file in actions.removed}
         again = (again - removed) | (removed & {file.key for file in actions.added})
-    return again | {spelled(path) for path in add_actions(table)["path"].to_pylist()}
+    yield from again
+    for batch in add_actions(table).select(["path"]).to_batches(_PATHS_AT_ONCE):
+        yield from map(spelled, batch.column(0).to_pylist())
 
 
 def live_files(access: Access, version: int) -> tuple[pa.Table, Protocol]:

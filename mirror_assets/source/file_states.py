@@ -15,7 +15,7 @@ FileState = LiveFile | Tombstone
 """A live file as the log describes it: where it is added, or where it is removed."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Transition:
     """A file before and after a commit; None where it isn't live. `data_change`: the commit says that rows change."""
 

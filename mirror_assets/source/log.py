@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TypeVar
 
 import pyarrow as pa
 from deltalake import DeltaTable
@@ -13,7 +15,7 @@ from deltalake.exceptions import DeltaError
 from mirror_assets.errors import MirrorError, SettingError
 from mirror_assets.lakes.access import Access, CatalogCommits, Locate, Located, PlainAccess
 from mirror_assets.lakes.errors import CATALOG_MANAGED, SOURCE_UNAVAILABLE, SourceUnreadable
-from mirror_assets.source.actions import Actions, LiveFile, LoggedFile, Metadata
+from mirror_assets.source.actions import Actions, LoggedFile, Metadata
 from mirror_assets.source.commit_reader import CommitReader, not_of_delta
 from mirror_assets.source.commits import Commit, SourceState, commit_digest, describe, with_column_ids
 from mirror_assets.source.delta_rs import live_paths, load_table, load_version, metadata_of, protocol_of, size_of
@@ -24,7 +26,8 @@ from mirror_assets.source.errors import (
     SourceNotDelta,
     source_not_delta,
 )
-from mirror_assets.source.log_checkpoint import read_checkpoint
+from mirror_assets.source.live_file_columns import LiveFileColumns, named_files, replayed
+from mirror_assets.source.log_checkpoint import checkpoint_files, read_checkpoint
 from mirror_assets.source.log_listing import LogListing, LogStep, TipMark
 from mirror_assets.source.log_paths import is_hidden
 from mirror_assets.source.parsing import deleted_rows, parse_actions, parse_info
@@ -44,6 +47,10 @@ from mirror_assets.source.table_features import require_readable_columns, requir
 
 # A store lists this many files of a log in one page.
 _SHORT_LOG = 1000
+# Commits of the history whose actions are in memory: a replay since a checkpoint reads as many.
+_COMMITS = 100
+
+_Read = TypeVar("_Read")
 
 
 class CommitReplaced(Exception):
@@ -60,7 +67,7 @@ class _AuxiliaryUnread(Exception):
 
 @dataclass
 class _Known:
-    """The files that a DeltaLog has read once for its history."""
+    """What a DeltaLog has read for its history; `commits` are the last ones that were read."""
 
     listing: LogListing | None = None
     newest: Snapshot | None = None
@@ -72,7 +79,7 @@ class DeltaLog:
     """The Delta log of one table. Threads may share it.
 
     The methods down to `has_next` read the store on each call, and retain nothing. The methods of the history, from
-    `newest` on, list the log once, and read each commit once: create another DeltaLog to see later commits.
+    `newest` on, list the log once, and hold few commits at a time: create another DeltaLog to see later commits.
 
     `state` and `live_paths` use deltalake, which lists a log from its last checkpoint on and reads that without Python:
     it opens the newest of 10,000 versions in 17 ms, a replay takes 290 ms. It refuses logs that lack fields which Delta
@@ -174,13 +181,17 @@ class DeltaLog:
         require_whole_log(self.uri, state.metadata)
         return state
 
-    def data_files(self, version: int) -> tuple[LiveFile, ...]:
-        """Return the live files of the version, in order of their paths in the log. Raises LogGap.
+    def live_file_columns(self, version: int) -> LiveFileColumns:
+        """Return the files of `snapshot`, as columns. Raises LogGap.
 
         Chunks are counted in them, so they are those that scans read. delta-rs lacks a file that a commit removes and
         adds again.
         """
-        return self.reopened().snapshot(version).files
+
+        def columns(step: LogStep) -> pa.Table:
+            return self._step(step, checkpoint_files, named_files)
+
+        return replayed(self._read_steps(version, None, columns)[1])
 
     def has_commit(self, version: int) -> bool:
         """Whether the commit is in the log. Raises SOURCE_UNAVAILABLE for one that its catalog doesn't know."""
@@ -324,6 +335,11 @@ class DeltaLog:
         found = self.tip_mark(mark.version)
         return found is not None and replace(found, log_files=mark.log_files) == mark
 
+    @property
+    def is_on_disk(self) -> bool:
+        """Whether `has_next` asks a disk of this machine and sends no request."""
+        return self.files.is_local and not self.is_managed
+
     def has_next(self, mark: TipMark) -> bool:
         """Whether the commit after the mark exists: one request, which detects neither a gap nor another table."""
         if self.is_managed:
@@ -360,8 +376,12 @@ class DeltaLog:
         `among`: the files at these paths are enough; others may be missing.
         """
         replay, have = Replay(self.uri, is_managed=self.is_managed), None
+
+        def actions_of(step: LogStep) -> Actions:
+            return self._step(step, partial(read_checkpoint, among=among), lambda actions: actions)
+
         for version in sorted(set(versions)):
-            steps, read = self._read_steps(version, have, among)
+            steps, read = self._read_steps(version, have, actions_of)
             if steps and steps[0].first == 0:
                 replay = Replay(self.uri, is_managed=self.is_managed)
             for actions in read:
@@ -369,21 +389,21 @@ class DeltaLog:
             have = version
             yield replay.snapshot(version, self._time(version, replay.metadata.in_commit_since))
 
-    def logged_commits(self, first: int, last: int) -> tuple[LoggedCommit, ...]:
-        """Return the commits [first, last] with their actions. Raises LogGap for the first that is missing."""
+    def logged_commits(self, first: int, last: int) -> Iterator[LoggedCommit]:
+        """Yield the commits [first, last] with their actions. Raises LogGap at once for the first that is missing."""
         versions = range(first, last + 1)
         missing = next((version for version in versions if version not in self._listing.commits), None)
         if missing is not None:
             raise LOG_GAP(uri=self.uri, version=missing)
-        metadata = self.snapshot().metadata
-        return tuple(
-            LoggedCommit(
-                version,
-                self._time(version, metadata.in_commit_since),
-                replace(actions, added=tuple(with_logical_names(actions.added, metadata))),
-            )
-            for version, actions in zip(versions, self.files.each(self._commit_once, versions), strict=True)
-        )
+        return self._logged(versions, self.snapshot().metadata)
+
+    def _logged(self, versions: range, metadata: Metadata) -> Iterator[LoggedCommit]:
+        for part in (versions[at : at + _COMMITS] for at in range(0, len(versions), _COMMITS)):
+            for version, actions in zip(part, self.files.each(self._commit_once, part), strict=True):
+                added = tuple(with_logical_names(actions.added, metadata))
+                yield LoggedCommit(
+                    version, self._time(version, metadata.in_commit_since), replace(actions, added=added)
+                )
 
     def time_ms(self, version: int) -> int:
         """Return when the version was made, in ms since 1970, by Delta's clock (see CommitTimes). Raises LogGap.
@@ -524,9 +544,9 @@ class DeltaLog:
         return written if in_commit is None else in_commit
 
     def _read_steps(
-        self, version: int, have: int | None, among: Collection[str] | None
-    ) -> tuple[list[LogStep], list[Actions]]:
-        """Read the steps from version `have`, or from the beginning, to the version; of a checkpoint files `among`.
+        self, version: int, have: int | None, read: Callable[[LogStep], _Read]
+    ) -> tuple[list[LogStep], list[_Read]]:
+        """Read the steps from version `have`, or from the beginning, to the version.
 
         A checkpoint or compacted commits that can't be read are left out if the version can be reconstructed without
         them. Raises LogGap, or the error of the last file that was left out.
@@ -537,17 +557,22 @@ class DeltaLog:
             if steps is None or version < 0:
                 raise refused or LOG_GAP(uri=self.uri, version=self._listing.gap(version))
             try:
-                return steps, self.files.each(lambda step: self._step(step, among), steps)
+                return steps, self.files.each(read, steps)
             except _AuxiliaryUnread as error:
                 refused, self._known.listing = error.reason, self._listing.without(error.paths)
 
-    def _step(self, step: LogStep, among: Collection[str] | None) -> Actions:
-        """Read the actions of one step of a replay: a checkpoint with its sidecars, a commit, or compacted commits."""
+    def _step(
+        self,
+        step: LogStep,
+        of_checkpoint: Callable[[SourceFiles, Sequence[str]], _Read],
+        of_actions: Callable[[Actions], _Read],
+    ) -> _Read:
+        """Read one step of a replay: a checkpoint with its sidecars, a commit, or compacted commits."""
         if step == self._listing.commits.get(step.last):
-            return self._commit_once(step.last)
+            return of_actions(self._commit_once(step.last))
         try:
             if step.is_checkpoint:
-                return read_checkpoint(self.files, step.paths, among)
+                return of_checkpoint(self.files, step.paths)
             with self.files.open(step.paths[0]) as file:
                 actions = parse_actions(file.read(), self.files.paths)
             require_reconciled(actions)
@@ -555,10 +580,13 @@ class DeltaLog:
             raise _AuxiliaryUnread(step.paths, LOG_GAP(uri=self.uri, version=step.last)) from error
         except (ValueError, KeyError, TypeError, pa.ArrowException) as error:
             raise _AuxiliaryUnread(step.paths, not_of_delta(self.uri, ", ".join(step.paths), error)) from error
-        return actions
+        return of_actions(actions)
 
     def _commit_once(self, version: int) -> Actions:
         commits = self._known.commits
-        if version not in commits:
-            commits[version] = self._commit_reader.actions(version)
-        return commits[version]
+        found = commits.get(version)
+        if found is None:
+            found = commits[version] = self._commit_reader.actions(version)
+            for oldest in list(commits)[:-_COMMITS]:
+                commits.pop(oldest, None)  # another thread may have done so
+        return found

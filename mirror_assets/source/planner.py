@@ -5,9 +5,10 @@ A pure function of the log and the settings: the same input gives the same plan,
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 
 from mirror_assets.source.batching import (
     Compared,
@@ -29,26 +30,25 @@ from mirror_assets.source.schema import Schema, canonical, parse_schema
 class PlanRequest:
     """The input of a plan.
 
-    `commits` are those of [covered + 1, tip]; `schema_string` and the id in `needs` are the source's at `covered`, as
-    landed; `tip_table_id` is its id now. Where both ids differ, commits are planned only if `covered_table_id`, the id
-    that the log has for `covered` now, is the landed one: else they may be another table's from the first on.
+    `commits` are those of [covered + 1, tip], and are taken once, as slices need them; `schema_string` and the id in
+    `needs` are the source's at `covered`, as landed; `tip_table_id` is its id now. Where both ids differ, commits are
+    planned only if `covered_table_id`, the id that the log has for `covered` now, is the landed one: else they may be
+    another table's from the first on.
     `boundaries` are last versions of slices that are registered already; cutting there again preserves their keys.
-    `net`: a slice has one change per key, whatever the number of its commits. `by_files` are the commits that are read
-    by comparing versions, which need their files, each with the reason why its feed is not read.
+    `net`: a slice has one change per key, whatever the number of its commits.
     """
 
     covered: int
     epoch: int
     tip: int
     tip_table_id: str
-    commits: tuple[Commit, ...]
+    commits: Iterable[Commit]
     schema_string: str
     needs: Needs
     limits: Limits
     target_rows: int
     boundaries: frozenset[int] = frozenset()
     net: bool = False
-    by_files: Mapping[int, str] = field(default_factory=dict)
     covered_table_id: str | None = None
 
 
@@ -99,16 +99,17 @@ class PlannedSlice:
 
 @dataclass(frozen=True)
 class Plan:
-    """Pending slices in order; `stop` is the break after them, or None when they reach the tip."""
+    """Pending slices in order; `stop` is the break after them, or None when they reach the tip, or more follow."""
 
     slices: tuple[PlannedSlice, ...]
     stop: Break | None = None
 
 
-def plan_slices(request: PlanRequest) -> Plan:
-    """Return the slices of [covered + 1, tip], or up to the break.
+def plan_slices(request: PlanRequest, at_most: int | None = None) -> Plan:
+    """Return the slices of [covered + 1, tip], or up to the break; only the first ones with `at_most`.
 
-    Raises ValueError when `commits` are not exactly these versions, and SCHEMA_UNREADABLE.
+    It holds the commits of two slices at most, and takes one more than its slices have. Raises ValueError when
+    `commits` are not exactly these versions, and SCHEMA_UNREADABLE.
     """
     landed_id = request.needs.table_id
     another = f"the source is another table now (id {request.tip_table_id}; landed was {landed_id})"
@@ -116,34 +117,59 @@ def plan_slices(request: PlanRequest) -> Plan:
         shorter = f"the source ends at version {request.tip}, but version {request.covered} of it has landed"
         message = shorter if request.tip_table_id == landed_id else another
         return Plan((), Break(request.tip, BreakKind.TABLE_REPLACED, message))
-    if [commit.version for commit in request.commits] != list(range(request.covered + 1, request.tip + 1)):
-        raise ValueError(f"commits are not those of {request.covered + 1} to {request.tip}")
     if landed_id not in (request.tip_table_id, request.covered_table_id):
         return Plan((), Break(request.covered + 1, BreakKind.TABLE_REPLACED, another))
-    needs, text = request.needs, canonical(request.schema_string)
-    schema, stop = parse_schema(text), None
-    schemas: dict[int, str] = {}  # at each commit up to the break
-    cuts = set(request.boundaries)
-    for commit in request.commits:
-        is_by_files = commit.version in request.by_files
-        if is_by_files != (commit.version - 1 in request.by_files):
-            cuts.add(commit.version - 1)
-        after = parse_schema(commit.metadata.schema_string) if commit.metadata else schema
-        if commit.metadata is None:
-            stop = row_break(commit, needs)
-        else:
-            stop = find_break(schema, commit, commit.metadata, after, needs)
-            text = commit.metadata.schema_string
-        if stop is not None:
-            break
-        if not is_beside(schema, after, needs):
-            cuts.add(commit.version - 1)
-            needs = replace(needs, dropped=needs.dropped | dropped_columns(schema, after, needs))
-        schema, schemas[commit.version] = after, text
-    groups = batch_commits(
-        request.commits[: len(schemas)], request.limits, frozenset(cuts), frozenset(request.by_files)
-    )
-    return Plan(tuple(_slice(request, group, schemas[group[-1].version]) for group in groups), stop)
+    followed = _FollowedCommits(request)
+    groups = batch_commits(followed, request.limits, followed.cuts)
+    slices = (_slice(request, group, followed.schema_string(group[-1].version)) for group in groups)
+    return Plan(tuple(islice(slices, at_most)), followed.stop)
+
+
+class _FollowedCommits:
+    """The commits up to the first break, and what is known of those that were iterated over.
+
+    `cuts` are the last versions of slices before another schema or another way of reading, and those that are
+    registered; `stop` is the break.
+    """
+
+    def __init__(self, request: PlanRequest) -> None:
+        self.cuts = set(request.boundaries)
+        self.stop: Break | None = None
+        self._request = request
+        self._texts = [(request.covered, canonical(request.schema_string))]
+
+    def schema_string(self, version: int) -> str:
+        """Return the schema at a version that was iterated over."""
+        return next(text for since, text in reversed(self._texts) if since <= version)
+
+    def __iter__(self) -> Iterator[Commit]:
+        version, needs = self._request.covered, self._request.needs
+        schema, is_by_files = parse_schema(self._texts[0][1]), False
+        for commit in self._request.commits:
+            self._require(is_expected=commit.version == version + 1)
+            if is_by_files != (commit.by_files is not None):
+                is_by_files = not is_by_files
+                self.cuts.add(version)
+            if commit.metadata is None:
+                self.stop = row_break(commit, needs)
+            else:
+                after = parse_schema(commit.metadata.schema_string)
+                self.stop = find_break(schema, commit, commit.metadata, after, needs)
+                if self.stop is None and not is_beside(schema, after, needs):
+                    self.cuts.add(version)
+                    needs = replace(needs, dropped=needs.dropped | dropped_columns(schema, after, needs))
+                if commit.metadata.schema_string != self._texts[-1][1]:
+                    self._texts.append((commit.version, commit.metadata.schema_string))
+                schema = after
+            if self.stop is not None:
+                return
+            version = commit.version
+            yield commit
+        self._require(is_expected=version == self._request.tip)
+
+    def _require(self, *, is_expected: bool) -> None:
+        if not is_expected:
+            raise ValueError(f"commits are not those of {self._request.covered + 1} to {self._request.tip}")
 
 
 def snapshot_slice(state: SourceState, epoch: int, target_rows: int, chunk: FileChunk | None = None) -> PlannedSlice:
@@ -213,5 +239,5 @@ def _slice(request: PlanRequest, commits: Sequence[Commit], schema_string: str) 
         rows_exact=all(commit.rows_exact for commit in commits),
         digests=tuple(commit.digest for commit in commits),
     )
-    because = request.by_files.get(planned.first)
+    because = commits[0].by_files
     return planned if because is None else read_by_files(planned, commits, because)

@@ -5,7 +5,7 @@ A version is a Snapshot, or LivePaths: a few bytes for each file, to detect a fi
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -161,8 +161,8 @@ def _sorted(actions: dict[_Key, _Action]) -> list[_Action]:
     return [actions[key] for key in sorted(actions)]
 
 
-def _hashes(paths: Collection[str]) -> npt.NDArray[np.int64]:
-    return np.unique(np.fromiter(map(hash, paths), np.int64, len(paths)))
+def _hashes(paths: Iterable[str]) -> npt.NDArray[np.int64]:
+    return np.unique(np.fromiter(map(hash, paths), np.int64))
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,7 +175,7 @@ class LivePaths:
     hashes: npt.NDArray[np.int64]
 
     @classmethod
-    def of(cls, version: int, metadata: Metadata, protocol: Protocol, paths: Collection[str]) -> LivePaths:
+    def of(cls, version: int, metadata: Metadata, protocol: Protocol, paths: Iterable[str]) -> LivePaths:
         """Return those of a version with these live files."""
         return cls(version, metadata, protocol, _hashes(paths))
 
@@ -189,6 +189,6 @@ class LivePaths:
         self, version: int, metadata: Metadata, protocol: Protocol, live: Iterable[str], gone: Iterable[str]
     ) -> LivePaths:
         """Return those of a later version, at which these files are live, and those are not any more."""
-        hashes = np.setdiff1d(self.hashes, _hashes(list(gone)), assume_unique=True)
-        hashes = np.union1d(hashes, _hashes(list(live)))
+        hashes = np.setdiff1d(self.hashes, _hashes(gone), assume_unique=True)
+        hashes = np.union1d(hashes, _hashes(live))
         return replace(self, version=version, metadata=metadata, protocol=protocol, hashes=hashes)

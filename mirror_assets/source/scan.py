@@ -32,7 +32,7 @@ class ChosenRows:
     are_read: bool
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, slots=True)
 class ScannedFile:
     """A data file or change file to read for one commit; `chosen` None: all its rows.
 

@@ -40,15 +40,15 @@ def scan_version(log: DeltaLog, version: int, part: VersionPart = VersionPart())
     Raises LogGap, and SOURCE_UNAVAILABLE if the version is not the one that the part was planned for.
     """
     fresh = log.reopened()
-    snapshot = next(fresh.snapshots([version]))
+    wanted = None if part.end is None else _identities(fresh, version, part)
+    snapshot = next(fresh.snapshots([version], None if wanted is None else {path for path, _ in wanted}))
     _require_same_table(log, version, snapshot.metadata.table_id, part.table_id)
-    if part.files not in (None, len(snapshot.files)):
-        why = f"version {version} had {part.files} files, and has {len(snapshot.files)} now"
-        raise SOURCE_UNAVAILABLE(uri=log.uri, why=why, next_step=_PLAN_AGAIN)
-    files = with_physical_names(snapshot.files[part.first : part.end], snapshot.metadata)
+    chosen = [file for file in snapshot.files if wanted is None or file.identity in wanted]
+    assert wanted is None or len(chosen) == len(wanted)  # noqa: S101 read from the same files
+    files = with_physical_names(chosen, snapshot.metadata)
     made = _Builder(fresh, snapshot.metadata)
-    live = [Transition(file.path, None, file, data_change=True) for file in files]
-    return Scan(log.uri, snapshot.metadata, tuple(made.files(live, version, made.vectors(live))))
+    added = [Transition(file.path, None, file, data_change=True) for file in files]
+    return Scan(log.uri, snapshot.metadata, tuple(made.files(added, version, made.vectors(added))))
 
 
 def scan_changes(
@@ -92,6 +92,15 @@ def scan_differences(log: DeltaLog, commits: CommitRange) -> DifferingScans:
     )
     history.remember()
     return DifferingScans(gone, come, before, last)
+
+
+def _identities(log: DeltaLog, version: int, part: VersionPart) -> frozenset[tuple[str, str]]:
+    """Return the identities of a part's files: only these become objects. Raises SOURCE_UNAVAILABLE, and LogGap."""
+    live = log.live_file_columns(version)
+    if part.files not in (None, len(live)):
+        why = f"version {version} had {part.files} files, and has {len(live)} now"
+        raise SOURCE_UNAVAILABLE(uri=log.uri, why=why, next_step=_PLAN_AGAIN)
+    return live.identities(part.first, len(live) if part.end is None else part.end)
 
 
 _PLAN_AGAIN = "run again: the next plan starts from the table that is there now."

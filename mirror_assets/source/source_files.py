@@ -108,7 +108,7 @@ def local_presence(path: str, root: Path) -> FilePresence:  # noqa: PLR0911 each
     return FilePresence()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class StoredFile:
     """A file found by listing; its path is below the table's folder."""
 

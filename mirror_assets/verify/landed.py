@@ -12,10 +12,14 @@ every waiting file again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from array import array
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
 
 from mirror_assets.landing.format import CommittedFile, Manifest, SliceKind, continues, is_next
 from mirror_assets.landing.generations import (
@@ -63,13 +67,15 @@ def file_continuity(store: Store, table: TableName, applied: int | None) -> Chec
     """
     current = drive(read_manifest(table), store)
     if current is None:
-        waiting = CheckedFolder(table, (), tuple(store.list(table.folder)), ()).waiting
+        waiting = _waiting(store.list(table.folder))
         stray = [f"{info.path} has landed without a manifest" for info in waiting]
         return CheckResult(FILE_CONTINUITY, tuple(stray), {"files": len(waiting)})
-    generations, wrong = read_history(store, table, current.manifest)
+    listed = drive(list_history(table, current.manifest.epoch), store)
     passed = _read_passed(store, table)
-    finished = [info for name in (PROCESSED, READY_TO_DELETE) for info in store.list(f"{table.folder}/{name}")]
-    folder = CheckedFolder(table, generations, tuple(store.list(table.folder)), tuple(finished))
+    finished = {name: FinishedFiles.of(store.list(f"{table.folder}/{name}")) for name in (PROCESSED, READY_TO_DELETE)}
+    listing = tuple(store.list(table.folder))
+    committed, wrong = read_history(store, table, current.manifest, listed, _numbers(listing))
+    folder = CheckedFolder(table, committed, listing, finished)
     foreign, problems = tuple(_foreign_files(folder, applied)), (*wrong, *_folder_problems(store, folder, applied))
     result = _result(store, current.manifest, folder, (*foreign, *problems), passed)
     if not foreign:
@@ -88,10 +94,11 @@ def incremental_continuity(store: Store, table: TableName, applied: int | None) 
     if new is None:
         return file_continuity(store, table, applied)
     etags = {file.number: file.etag for file in verified.waiting}
-    folder = CheckedFolder(table, (verified.generation, *new), tuple(store.list(table.folder)), (), etags)
+    listing, generations = tuple(store.list(table.folder)), (verified.generation, *new)
+    folder = CheckedFolder(table, CommittedFiles(lambda: generations, _numbers(listing)), listing, {}, etags)
     problems = (
         *_foreign_files(folder, applied),
-        *_chain_problems(table, folder.generations),
+        *_chain_problems(table, pairwise(generations)),
         *_folder_problems(store, folder, applied),
     )
     return file_continuity(store, table, applied) if problems else _result(store, manifest, folder, (), passed)
@@ -128,7 +135,7 @@ def _result(
     if not found:
         waiting = [(landing_number(info.name), info.etag) for info in folder.waiting]
         verified = Verified(
-            generation=folder.generations[-1].model_copy(update={"files": ()}),
+            generation=folder.committed.newest.model_copy(update={"files": ()}),
             waiting=tuple(VerifiedFile(number=number, etag=etag) for number, etag in waiting if number),
         )
         if passed.record != verified:
@@ -164,40 +171,107 @@ def _new_generations(
     return tuple(map(Generation.of, kept)) if len(kept) == count and kept[-1] == manifest else None
 
 
+Numbers = npt.NDArray[np.int64]
+
+
+def _waiting(listing: Iterable[FileInfo]) -> tuple[FileInfo, ...]:
+    """Return the files that Fabric reads: those without a leading underscore."""
+    return tuple(info for info in listing if not info.name.startswith("_"))
+
+
+def _numbers(listing: Iterable[FileInfo]) -> frozenset[int]:
+    return frozenset(number for info in _waiting(listing) if (number := landing_number(info.name)))
+
+
+@dataclass(frozen=True)
+class FinishedFiles:
+    """The landing files in one of Fabric's own subfolders: number and size, 16 bytes for each."""
+
+    numbers: Numbers
+    sizes: Numbers
+
+    @classmethod
+    def of(cls, listing: Iterable[FileInfo]) -> FinishedFiles:
+        """Return those of a listing; a number of more than 63 bits is another program's."""
+        found = [(number, info.size) for info in listing if 0 < (number := landing_number(info.name) or 0) < 1 << 63]
+        numbers, sizes = np.array(found, np.int64).reshape(-1, 2).T
+        return cls(numbers, sizes)
+
+
+class CommittedFiles:
+    """The files of generations: number and size, 16 bytes for each, and all that was committed of those that wait.
+
+    `generations` returns the generations each time that it is called; few are in memory at a time.
+    """
+
+    newest: Generation
+
+    def __init__(self, generations: Callable[[], Iterable[Generation]], waiting: Collection[int]) -> None:
+        """Read the generations once; `waiting` are the numbers of the waiting files."""
+        self.generations = generations
+        self.records: dict[int, list[tuple[CommittedFile, Generation]]] = {}
+        numbers, sizes = array("q"), array("q")
+        for generation in generations():
+            self.newest = generation
+            for file in generation.files:
+                numbers.append(file.number)
+                sizes.append(file.bytes)
+                if file.number in waiting:
+                    self.records.setdefault(file.number, []).append((file, generation))
+        # Of two files with one number, the later one counts.
+        self.numbers, last = np.unique(np.array(numbers, np.int64)[::-1], return_index=True)
+        self._sizes = np.array(sizes, np.int64)[::-1][last]
+
+    def sizes(self, numbers: Numbers) -> Numbers:
+        """Return the committed sizes of these files; -1 for a number that was not committed."""
+        if not len(self.numbers):
+            return np.full(len(numbers), -1)
+        at = np.minimum(np.searchsorted(self.numbers, numbers), len(self.numbers) - 1)
+        return np.where(self.numbers[at] == numbers, self._sizes[at], -1)
+
+    def file(self, number: int) -> CommittedFile | None:
+        """Return the newest file with this number, if it waits."""
+        return self.records[number][-1][0] if number in self.records else None
+
+
 @dataclass(frozen=True)
 class CheckedFolder:
-    """The listing of a table folder, and the generations that committed its files.
+    """The listing of a table folder, and its committed files.
 
-    `finished` are the files that Fabric has moved into its own subfolders. `verified` has the ETags, by number, of
-    waiting files that were checked before; their generations need not be among `generations`.
+    `finished` are the files that Fabric has moved into its own subfolders, by their names. `verified` has the ETags, by
+    number, of waiting files that were checked before; their generations need not be among those of `committed`.
     """
 
     table: TableName
-    generations: tuple[Generation, ...]
+    committed: CommittedFiles
     listing: tuple[FileInfo, ...]
-    finished: tuple[FileInfo, ...]
+    finished: Mapping[str, FinishedFiles]
     verified: Mapping[int, str] = field(default_factory=dict)
 
     @cached_property
     def waiting(self) -> tuple[FileInfo, ...]:
-        """The files that Fabric reads: those without a leading underscore."""
-        return tuple(info for info in self.listing if not info.name.startswith("_"))
+        """The files that Fabric reads."""
+        return _waiting(self.listing)
 
     @cached_property
-    def files(self) -> dict[int, CommittedFile]:
-        """The committed files by number."""
-        return {file.number: file for generation in self.generations for file in generation.files}
+    def expected(self) -> Numbers:
+        """The numbers of all files that may be in the folder, ascending."""
+        return np.union1d(self.committed.numbers, np.array([*self.verified], np.int64))
 
     @cached_property
-    def expected(self) -> set[int]:
-        """The numbers of all files that may be in the folder."""
-        return self.files.keys() | self.verified.keys()
+    def finished_numbers(self) -> Numbers:
+        """The numbers of all finished files."""
+        return np.concatenate([np.zeros(0, np.int64), *(files.numbers for files in self.finished.values())])
+
+    def is_expected(self, number: int) -> bool:
+        """Whether a waiting file may have this number."""
+        return number in self.committed.records or number in self.verified
 
     @cached_property
     def keeps_etags(self) -> bool:
         """Whether the store keeps ETags in a rename: some waiting file still has the ETag that it was staged with."""
-        etags = {number: file.etag for number, file in self.files.items()}
-        return any(info.etag == etags.get(landing_number(info.name) or 0) for info in self.waiting)
+        files = ((info, self.committed.file(landing_number(info.name) or 0)) for info in self.waiting)
+        return any(file is not None and info.etag == file.etag for info, file in files)
 
     def may_lack(self, number: int, applied: int | None, lowest: int) -> bool:
         """Whether the replicator may have removed the file; if `applied` is unknown, its subfolders decide."""
@@ -220,25 +294,26 @@ def _foreign_files(folder: CheckedFolder, applied: int | None) -> Iterator[str]:
         number = landing_number(info.name)
         if info.is_folder or number is None:
             yield f"{info.path} was not published by this mirror: its name is not 20 digits and .parquet"
-        elif number not in folder.expected:
+        elif not folder.is_expected(number):
             is_applied = applied is not None and number <= applied
             yield f"{info.path} was not published by this mirror{', and was applied' if is_applied else ''}"
 
 
 def _repeated_files(folder: CheckedFolder) -> Iterator[str]:
     """Require that no waiting file has the name of a finished one."""
-    finished = {info.name for info in folder.finished}
+    finished = {*_numbers(folder.waiting)}.intersection(folder.finished_numbers.tolist())
     for info in folder.waiting:
-        if (landing_number(info.name) or 0) in folder.expected and info.name in finished:
+        number = landing_number(info.name) or 0
+        if folder.is_expected(number) and number in finished:
             yield f"{info.path} is there twice: it was processed before"
 
 
 def _gap_problems(folder: CheckedFolder, applied: int | None) -> Iterator[str]:
     """Require every file that the replicator still needs, and the last one, which it never removes."""
-    present = {number for info in folder.waiting if (number := landing_number(info.name))}
-    finished = {number for info in folder.finished if (number := landing_number(info.name))}
-    last = max(folder.expected, default=0)
-    for number in sorted(folder.expected - present - finished):
+    present, last = _numbers(folder.waiting), int(folder.expected[-1]) if len(folder.expected) else 0
+    waiting = np.array([number for number in present if folder.is_expected(number)], np.int64)
+    there = np.concatenate([waiting, folder.finished_numbers])
+    for number in map(int, np.setdiff1d(folder.expected, there)):
         path = folder.table.landing_file(number)
         if not folder.may_lack(number, applied, min(present, default=last)):
             yield f"{path} is missing, and the replicator has not applied it"
@@ -248,25 +323,26 @@ def _gap_problems(folder: CheckedFolder, applied: int | None) -> Iterator[str]:
 
 def _finished_problems(folder: CheckedFolder) -> Iterator[str]:
     """Require the committed size of every finished file."""
-    for info in folder.finished:
-        file = folder.files.get(landing_number(info.name) or 0)
-        if file and info.size != file.bytes:
-            yield f"{info.path} has {info.size} bytes, and {file.bytes} were committed"
+    for name, files in folder.finished.items():
+        committed = folder.committed.sizes(files.numbers)
+        for at in np.flatnonzero((committed >= 0) & (committed != files.sizes)):
+            path = f"{folder.table.folder}/{name}/{landing_name(int(files.numbers[at]))}"
+            yield f"{path} has {files.sizes[at]} bytes, and {committed[at]} were committed"
 
 
 def _content_problems(store: Store, folder: CheckedFolder) -> Iterator[str]:
     """Require the committed size and content of every waiting file, unless it was verified and has the same ETag."""
     for info in folder.waiting:
         number = landing_number(info.name) or 0
-        file = folder.files.get(number)
-        if info.is_folder or number not in folder.expected or folder.verified.get(number) == info.etag:
+        file = folder.committed.file(number)
+        if info.is_folder or not folder.is_expected(number) or folder.verified.get(number) == info.etag:
             continue
         if file is None:
             yield f"{info.path} changed since it was last checked"
         elif info.size != file.bytes:
             yield f"{info.path} has {info.size} bytes, and {file.bytes} were committed"
         elif not _is_committed(store, info, file, folder):
-            other = _belongs(store, info, folder.files)
+            other = _belongs(store, info, folder.committed)
             hint = f"; its content was committed as {landing_name(other)}" if other else ""
             yield f"{info.path} does not have the content that was committed{hint}"
 
@@ -283,53 +359,105 @@ def _is_committed(store: Store, info: FileInfo, file: CommittedFile, folder: Che
         return sha256(store, info.path) == file.sha256
     if folder.keeps_etags:
         return False
-    receipts = [generation.receipt for generation in folder.generations if file in generation.files]
+    receipts = [generation.receipt for one, generation in folder.committed.records[file.number] if one == file]
     return [read_receipt(store, info.path)] == receipts and count_markers(store, info.path) == file.markers
 
 
-def _belongs(store: Store, info: FileInfo, files: Mapping[int, CommittedFile]) -> int | None:
+def _belongs(store: Store, info: FileInfo, committed: CommittedFiles) -> int | None:
     """Return the number under which this file's content was committed; None if under none."""
-    digest = sha256(store, info.path)
-    of_etag = (number for number, file in files.items() if info.etag == file.etag)
-    return next((number for number, file in files.items() if file.sha256 == digest), next(of_etag, None))
+    digest, of_etag = sha256(store, info.path), None
+    for file in (file for generation in committed.generations() for file in generation.files):
+        if file.sha256 == digest:
+            return file.number
+        of_etag = file.number if of_etag is None and info.etag == file.etag else of_etag
+    return of_etag
 
 
-@dataclass(frozen=True)
-class _Files:
-    """The files of a history: roll-ups, each with its hash, and the manifests that follow them.
+def read_history(
+    store: Store, table: TableName, manifest: Manifest, listed: Sequence[HistoryRange], waiting: Collection[int]
+) -> tuple[CommittedFiles, tuple[str, ...]]:
+    """Return the files of the kept generations of the manifest's epoch, with its own, and the history's problems.
 
-    `begins`: generation 1 is among them. `is_whole` is False if a listed file was missing when it was read.
-    """
-
-    roll_ups: tuple[tuple[HistoryRange, RollUp, str], ...]
-    manifests: tuple[Manifest, ...]
-    begins: bool
-    is_whole: bool
-
-
-def read_history(store: Store, table: TableName, manifest: Manifest) -> tuple[tuple[Generation, ...], tuple[str, ...]]:
-    """Return the kept generations of the manifest's epoch in order, with its own, and their problems.
-
-    Raises ManifestCorrupt.
+    `listed` is the history's listing, `waiting` the numbers of the waiting files. Raises ManifestCorrupt.
     """
     for _ in range(_LISTINGS):
-        files = _read(store, table, manifest.epoch)
-        if files.is_whole:
+        reader = HistoryReader(store, table, manifest, listed)
+        found = CommittedFiles(reader.generations, waiting)
+        if reader.is_whole:
             break  # else a publisher has just rolled up what was listed: list again
-    rolled = [generation for _, found, _ in files.roll_ups for generation in found.generations]
-    kept = {generation.generation: generation for generation in map(Generation.of, (manifest, *files.manifests))}
-    newest = [kept[number] for number in sorted(kept)]
-    problems = (
-        *_roll_up_problems(table, files.roll_ups),
-        *_chain_problems(table, [*_unbroken(rolled), *newest]),
-        *_end_problems(table, manifest, files),
-    )
-    return (*rolled, *newest), problems
+        listed = drive(list_history(table, manifest.epoch), store)
+    return found, reader.problems
 
 
-def _chain_problems(table: TableName, generations: Sequence[Generation]) -> Iterator[str]:
+class HistoryReader:
+    """Reads the kept generations of the manifest's epoch in order, one roll-up at a time, with the manifest's own.
+
+    `problems` are those that the last reading found, and `is_whole` is False if a listed file was missing meanwhile.
+    """
+
+    def __init__(self, store: Store, table: TableName, manifest: Manifest, listed: Sequence[HistoryRange]) -> None:
+        """Take the listing of the history; nothing is read yet."""
+        self._store, self._table, self._manifest, self._listed = store, table, manifest, listed
+        self.problems: tuple[str, ...] = ()
+        self.is_whole = True
+
+    def generations(self) -> Iterator[Generation]:
+        """Yield the generations in order. Raises ManifestCorrupt."""
+        self.is_whole, before = True, None
+        rolled_up, chain = list[str](), list[str]()
+        for generation in self._rolled(rolled_up):
+            if before is not None and generation.generation != before.generation + 1:
+                chain.clear()  # a late request may have put older files back
+            elif before is not None:
+                chain += _chain_problems(self._table, [(before, generation)])
+            before = generation
+            yield generation
+        manifests = self._manifests()
+        kept = {one.generation: one for one in map(Generation.of, (self._manifest, *manifests))}
+        for number in sorted(kept):
+            chain += _chain_problems(self._table, [(before, kept[number])] if before else ())
+            before = kept[number]
+            yield before
+        self.problems = (*rolled_up, *chain, *self._end_problems(manifests))
+
+    def _rolled(self, problems: list[str]) -> Iterator[Generation]:
+        """Yield the generations of the roll-ups, and add the problems of the roll-ups to `problems`."""
+        before: tuple[HistoryRange, str] | None = None
+        for kept in (kept for kept in self._listed if kept.is_roll_up):
+            path = range_path(self._table, kept)
+            found = drive(read_control_file(RollUp, path), self._store)
+            self.is_whole &= found.record is not None
+            if found.record is None or found.content is None:
+                continue
+            if found.record.range != kept:
+                problems.append(f"{path} holds generations {found.record.range.first} to {found.record.range.last}")
+            if before and kept.first == before[0].last + 1 and found.record.before != before[1]:
+                problems.append(f"{range_path(self._table, before[0])} is not what it was when {path} was written")
+            before = kept, content_hash(found.content.data)
+            yield from found.record.generations
+
+    def _manifests(self) -> list[Manifest]:
+        """Return the manifests after those of the roll-ups."""
+        rolled, found = max((kept.last for kept in self._listed if kept.is_roll_up), default=0), list[Manifest]()
+        for kept in self._listed:
+            if not kept.is_roll_up and kept.last > rolled:
+                one = drive(read_control_file(Manifest, range_path(self._table, kept)), self._store).record
+                self.is_whole &= one is not None
+                found += [one] if one else []
+        return found
+
+    def _end_problems(self, manifests: Sequence[Manifest]) -> Iterator[str]:
+        newest = max((self._manifest, *manifests), key=lambda one: one.generation)
+        kept = next((one for one in manifests if one.generation == newest.generation), newest)
+        if self._manifest != kept:
+            yield f"{self._table.manifest} is not the newest generation ({newest.generation})"
+        if self._manifest.generation != 1 and not any(kept.first == 1 for kept in self._listed):
+            yield f"{self._table.history(newest.epoch, 1)} is missing"
+
+
+def _chain_problems(table: TableName, pairs: Iterable[tuple[Generation, Generation]]) -> Iterator[str]:
     """Yield why a generation does not follow the one before it: generation, file number, version or chunk."""
-    for before, after in pairwise(generations):
+    for before, after in pairs:
         if after.generation != before.generation + 1:
             yield f"{table.history(before.epoch, before.generation + 1)} is missing"
         elif after.first_number != before.next_number:
@@ -338,45 +466,3 @@ def _chain_problems(table: TableName, generations: Sequence[Generation]) -> Iter
             yield f"generation {after.generation} does not continue the snapshot, {before.loading}"
         elif after.kind is not SliceKind.SNAPSHOT and not continues(after.kind, after.slice, before.covered):
             yield f"slice {after.slice} does not follow version {before.covered}"
-
-
-def _read(store: Store, table: TableName, epoch: int) -> _Files:
-    listed = drive(list_history(table, epoch), store)
-    roll_ups, manifests, is_whole = [], [], True
-    rolled = max((kept.last for kept in listed if kept.is_roll_up), default=0)
-    for kept in listed:
-        path = range_path(table, kept)
-        if kept.is_roll_up:
-            found = drive(read_control_file(RollUp, path), store)
-            is_whole &= found.record is not None
-            if found.record and found.content:
-                roll_ups.append((kept, found.record, content_hash(found.content.data)))
-        elif kept.last > rolled:
-            one = drive(read_control_file(Manifest, path), store).record
-            is_whole &= one is not None
-            manifests += [one] if one else []
-    return _Files(tuple(roll_ups), tuple(manifests), any(kept.first == 1 for kept in listed), is_whole)
-
-
-def _unbroken(rolled: Sequence[Generation]) -> Sequence[Generation]:
-    """Return the generations after the last gap: a late request may have put older files back."""
-    gaps = [index for index, (a, b) in enumerate(pairwise(rolled), 1) if b.generation != a.generation + 1]
-    return rolled[gaps[-1] :] if gaps else rolled
-
-
-def _roll_up_problems(table: TableName, roll_ups: Sequence[tuple[HistoryRange, RollUp, str]]) -> Iterator[str]:
-    for kept, found, _ in roll_ups:
-        if found.range != kept:
-            yield f"{range_path(table, kept)} holds generations {found.range.first} to {found.range.last}"
-    for (before, _, digest), (after, found, _) in pairwise(roll_ups):
-        if after.first == before.last + 1 and found.before != digest:
-            yield f"{range_path(table, before)} is not what it was when {range_path(table, after)} was written"
-
-
-def _end_problems(table: TableName, manifest: Manifest, files: _Files) -> Iterator[str]:
-    newest = max((manifest, *files.manifests), key=lambda one: one.generation)
-    kept = next((one for one in files.manifests if one.generation == newest.generation), newest)
-    if manifest != kept:
-        yield f"{table.manifest} is not the newest generation ({newest.generation})"
-    if manifest.generation != 1 and not files.begins:
-        yield f"{table.history(newest.epoch, 1)} is missing"

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import cache, cached_property, partial
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from mirror_assets.errors import MirrorError
@@ -14,9 +15,8 @@ from mirror_assets.source.actions import Actions, Protocol
 from mirror_assets.source.delta_rs import live_files
 from mirror_assets.source.errors import LOG_GAP, LogGap
 from mirror_assets.source.log import DeltaLog
-from mirror_assets.source.log_checkpoint import may_be_among, read_checkpoint
+from mirror_assets.source.log_checkpoint import may_be_among, read_checkpoint, spelled_paths
 from mirror_assets.source.log_listing import LogStep
-from mirror_assets.source.log_paths import spelled
 from mirror_assets.source.parsing import parse_actions
 from mirror_assets.source.read_errors import translated
 from mirror_assets.verify.ledger import (
@@ -33,7 +33,7 @@ from mirror_assets.verify.ledger import (
 
 # Commits that are read at once when a whole log is audited: this bounds the memory.
 _AUDITED_AT_ONCE = 256
-
+_LIVE_FILES = pa.schema({"path": pa.large_string(), "num_records": pa.int64()})
 
 _ReadLog = Callable[[], tuple[tuple[CommitFiles, ...], StoredRows]]
 
@@ -129,13 +129,17 @@ def version_ledger(log: DeltaLog, version: int, first: int = 0, end: int | None 
 
     @cache
     def read() -> tuple[tuple[CommitFiles, ...], StoredRows]:
-        rows, protocol = _live_rows(log, version, None)
-        has_vectors = "deletionVectors" in protocol.features
-        vectors = read_vectors(log, version) if has_vectors or _is_file_added_again(log, version) else {}
-        # delta-rs takes a file that one commit removes and adds again, in this order, for removed.
-        live = sorted({*rows, *(path for path, found in vectors.items() if found)})
-        files = tuple(FileChange(path, {}, vectors.get(path, {"": 0}), changes_data=True) for path in live[first:end])
-        return (CommitFiles(version, files, ()),), rows.get
+        files, protocol = _live_files(log, version)
+        vectors, paths = dict[str, Vectors](), files["path"]
+        if "deletionVectors" in protocol.features or _is_file_added_again(log, version):
+            vectors.update(read_vectors(log, version))
+            # delta-rs takes a file that one commit removes and adds again, in this order, for removed.
+            live = pa.array([path for path, found in vectors.items() if found], pa.large_string())
+            paths = pa.chunked_array([*paths.chunks, live]).unique()
+        wanted = paths.take(pc.sort_indices(paths).slice(first, None if end is None else end - first))
+        rows = _rows_by_path(files.filter(pc.is_in(files["path"], wanted)))
+        changes = (FileChange(path, {}, vectors.get(path, {"": 0}), changes_data=True) for path in wanted.to_pylist())
+        return (CommitFiles(version, tuple(changes), ()),), rows.get
 
     return SliceLedger(log, read, read)
 
@@ -162,28 +166,33 @@ def files_before(
     if first == 0:
         return NO_FILES
     try:
-        rows, protocol = _live_rows(log, first - 1, among)
+        files, protocol = _live_files(log, first - 1, among)
     except LogGap:
         return None
     has_vectors = "deletionVectors" in protocol.features
-    return FilesBefore(rows, lambda: read_vectors(log, first - 1, among), has_vectors, trusts_rows)
+    return FilesBefore(_rows_by_path(files), lambda: read_vectors(log, first - 1, among), has_vectors, trusts_rows)
 
 
-def _live_rows(log: DeltaLog, version: int, among: Collection[str] | None) -> tuple[Mapping[str, int | None], Protocol]:
-    """Return the stored rows of the version's live files by path, or of those `among` these, and its protocol.
+def _live_files(log: DeltaLog, version: int, among: Collection[str] | None = None) -> tuple[pa.Table, Protocol]:
+    """Return `path` and `num_records` of the version's live files, or of those `among` these, and its protocol.
 
-    Raises LogGap.
+    Paths are spelled as actions name the files. Raises LogGap.
     """
     try:
         with translated(log.uri):
             files, protocol = live_files(log.access, version)
     except (MirrorError, FileNotFoundError):  # the log says what it means: a gap, or a source that can't be read
         snapshot = log.reopened().snapshot(version)
-        return {file.key: file.rows for file in snapshot.files}, snapshot.protocol
+        columns = [[file.key for file in snapshot.files], [file.rows for file in snapshot.files]]
+        return pa.table(columns, schema=_LIVE_FILES), snapshot.protocol
     if among is not None:
         files = files.filter(may_be_among(files["path"], among))
-    columns = (column.to_pylist() for column in files)
-    return {spelled(path): rows for path, rows in zip(*columns, strict=True)}, protocol
+    files = files.cast(_LIVE_FILES)
+    return files.set_column(0, _LIVE_FILES.field(0), spelled_paths(files["path"])), protocol
+
+
+def _rows_by_path(files: pa.Table) -> Mapping[str, int | None]:
+    return dict(zip(files["path"].to_pylist(), files["num_records"].to_pylist(), strict=True))
 
 
 def read_commit(log: DeltaLog, version: int) -> Actions:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from itertools import chain, pairwise
+from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
@@ -31,8 +31,8 @@ from mirror_assets.spark_api import file_metadata
 from mirror_assets.spark_messages import readable
 from mirror_assets.spark_names import quoted
 from mirror_assets.verify.check_result import CheckResult
-from mirror_assets.verify.staged import StagedSlice
-from mirror_assets.verify.uniqueness import KeyInspection, Markers
+from mirror_assets.verify.staged import Numbers, StagedSlice
+from mirror_assets.verify.uniqueness import KeyInspection
 
 _SAMPLES = 5
 _LOW_HALF = (1 << 32) - 1
@@ -85,7 +85,7 @@ def row_order(staged: StagedSlice, keys: KeyInspection, reader: ChangeReader) ->
     if not keys.order_is_open:
         return CheckResult("row_order", metadata=metadata)
     wanted = reader.feed_sums(with_values=keys.values_decide)
-    commits = _places(keys.markers, wanted)
+    commits = _places(staged, wanted)
     found = reader.part_sums(commits, with_values=keys.values_decide) if commits else {}
     wrong = [commit for commit in commits if found.get(commit.version) != wanted[commit.version]]
     problems = [] if commits else ["the change feed has no rows of this slice"]
@@ -97,15 +97,32 @@ def row_order(staged: StagedSlice, keys: KeyInspection, reader: ChangeReader) ->
     return CheckResult("row_order", tuple(problems), {**metadata, "commits_compared": len(commits)})
 
 
-def _places(markers: Markers, wanted: Mapping[int, CommitSums]) -> list[CommitPlaces]:
-    """Return the rows of each commit, if the parts have the feed's rows, commit by commit; the last has all others."""
-    done = np.cumsum(1 + (markers == Marker.UPDATE), dtype=np.int64)
-    totals = np.cumsum([sums.new + sums.old for sums in wanted.values()], dtype=np.int64)
-    ends = np.minimum(np.searchsorted(done, totals) + 1, len(markers))
-    ends[-1:] = len(markers)
-    return [
-        CommitPlaces(version, *bounds) for version, bounds in zip(wanted, pairwise([0, *ends.tolist()]), strict=True)
-    ]
+def _places(staged: StagedSlice, wanted: Mapping[int, CommitSums]) -> list[CommitPlaces]:
+    """Return the rows of each commit, if the parts have the feed's rows, commit by commit; the last has all others.
+
+    Markers are read only of parts in which a commit ends before the part does.
+    """
+    ends = _places_of(staged, np.cumsum([sums.new + sums.old for sums in wanted.values()], dtype=np.int64))
+    ends[-1:] = [staged.record.markers.total]
+    return [CommitPlaces(version, *bounds) for version, bounds in zip(wanted, pairwise([0, *ends]), strict=True)]
+
+
+def _places_of(staged: StagedSlice, totals: Numbers) -> list[int]:
+    """Return for each number of the feed's rows the place up to which the parts have as many; an update has two."""
+    weights = [part.markers.total + part.markers.updates for part in staged.record.parts]
+    ends, ends_of_parts, place = list[int](), np.cumsum(weights, dtype=np.int64), 0
+    of_part = np.searchsorted(ends_of_parts, totals)
+    for number, (part, weight) in enumerate(zip(staged.record.parts, weights, strict=True)):
+        wanted = totals[of_part == number] - (ends_of_parts[number] - weight)
+        if (wanted < weight).any():
+            with staged.open(staged.path(part.name)) as file:
+                markers = file.read([ROW_MARKER]).column(ROW_MARKER).to_numpy()
+            inside = 1 + np.searchsorted(np.cumsum(1 + (markers == Marker.UPDATE), dtype=np.int64), wanted)
+        else:
+            inside = np.full(len(wanted), part.markers.total)
+        ends += (place + inside).tolist()
+        place += part.markers.total
+    return ends + [place] * (len(totals) - len(ends))
 
 
 @dataclass(frozen=True)
@@ -163,14 +180,11 @@ class SparkChangeReader:
 
     def _parts(self, *, with_values: bool) -> DataFrame:
         """Return the rows of the parts: their place, whether they are new, old, or both, hashes, and keys."""
-        paths = [self.staged.copies.spark_path(path) for path in self.staged.paths]
-        # A path may have characters of a pattern, such as `[`.
-        rows = self.spark().read.option("__globPaths__", "false").parquet(*paths)
-        starts = ((F.lit(part.rpartition("/")[2]), F.lit(start)) for part, start in self.staged.rows_before.items())
-        start_of_file = F.element_at(F.create_map(*chain.from_iterable(starts)), file_metadata(rows, "file_name"))
+        rows = self.staged.spark_rows(self.spark())
+        start_of_part = self.staged.of_part(rows, self.staged.rows_before.values())
         values = [F.col(quoted(column.name)) for column in self.columns]
         return rows.select(
-            (start_of_file + file_metadata(rows, "row_index")).alias(_PLACE),
+            (start_of_part + file_metadata(rows, "row_index")).alias(_PLACE),
             (F.col(ROW_MARKER) != int(Marker.DELETE)).alias(_IS_NEW),
             (F.col(ROW_MARKER) != int(Marker.INSERT)).alias(_IS_OLD),
             *self._hashes(values if with_values else self._keys()),

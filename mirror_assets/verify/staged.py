@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
-from mirror_assets.landing.format import Column, SliceKind, SliceRecord, StagedPart
+from mirror_assets.landing.format import Column, MarkerCounts, SliceKind, SliceRecord, StagedPart
 from mirror_assets.landing.recover import found_parts
-from mirror_assets.landing.staged_parts import count_markers
 from mirror_assets.landing.steps import drive
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.redaction import shown_key
+from mirror_assets.spark_api import file_metadata
 from mirror_assets.verify.check_result import CheckResult
 from mirror_assets.verify.landed_values import arrow_type
 from mirror_assets.zones import Store
@@ -72,6 +75,19 @@ class StagedSlice:
                 with self.open(path) as file:
                     rows += readable_rows(file.read(list(columns)).take(pa.array(places[first:end] - before)))
         return rows
+
+    def spark_rows(self, spark: SparkSession) -> DataFrame:
+        """Return the rows of all parts as Spark reads them."""
+        # A path may have characters of a pattern, such as `[`.
+        return spark.read.option("__globPaths__", "false").parquet(*map(self.copies.spark_path, self.paths))
+
+    def of_part(self, rows: DataFrame, numbers: Iterable[int]) -> SparkColumn:
+        """Return the number, of one number for each part in order, of the part of each row of `spark_rows`."""
+        by_name = (
+            (F.lit(part.name.rpartition("/")[2]), F.lit(one))
+            for part, one in zip(self.record.parts, numbers, strict=True)
+        )
+        return F.element_at(F.create_map(*chain.from_iterable(by_name)), file_metadata(rows, "file_name"))
 
     def describe_place(self, place: int) -> str:
         """Return the row's number and part as text."""
@@ -149,25 +165,31 @@ def marker_values(staged: StagedSlice) -> CheckResult:
     problems = []
     for part, path in zip(staged.record.parts, staged.paths, strict=True):
         with staged.open(path) as file:
-            problems += _marker_problems(staged, path, file)
-        if not problems and count_markers(staged.copies, path) != part.markers:
-            problems.append(f"{path} no longer has the rows by marker of its slice record")
+            problems += _marker_problems(staged, part, file)
     return CheckResult("marker_values", tuple(problems), staged.record.markers.model_dump())
 
 
-def _marker_problems(staged: StagedSlice, path: str, file: pq.ParquetFile) -> list[str]:
-    names = file.schema_arrow.names
-    kind = staged.record.kind
+def _marker_problems(staged: StagedSlice, part: StagedPart, file: pq.ParquetFile) -> list[str]:
+    names, path, kind = file.schema_arrow.names, staged.path(part.name), staged.record.kind
     if not kind.has_markers:
-        return [f"{path}: a slice of kind {kind.value} must have no {ROW_MARKER}"] if ROW_MARKER in names else []
+        if ROW_MARKER in names:
+            return [f"{path}: a slice of kind {kind.value} must have no {ROW_MARKER}"]
+        return _count_problems(path, part, {Marker.INSERT: file.metadata.num_rows})
     if names[-1] != ROW_MARKER or names.count(ROW_MARKER) != 1:
         return [f"{path}: {ROW_MARKER} is not its last column"]
     if file.schema_arrow.field(ROW_MARKER).type != pa.int32():
         return [f"{path}: {ROW_MARKER} is not int32"]
     markers = file.read([ROW_MARKER]).column(ROW_MARKER)
     wrong = pc.invert(pc.is_in(markers, value_set=_VALID_MARKERS))
-    rows = pc.indices_nonzero(wrong).slice(0, _SAMPLES).to_pylist()
-    return [f"{path}: {ROW_MARKER} is {markers[rows[0]].as_py()} in row {rows[0]}"] if rows else []
+    if rows := pc.indices_nonzero(wrong).slice(0, 1).to_pylist():
+        return [f"{path}: {ROW_MARKER} is {markers[rows[0]].as_py()} in row {rows[0]}"]
+    return _count_problems(path, part, {one: pc.sum(pc.equal(markers, int(one))).as_py() or 0 for one in Marker})
+
+
+def _count_problems(path: str, part: StagedPart, counted: Mapping[Marker, int]) -> list[str]:
+    inserts, updates, deletes, upserts = (counted.get(marker, 0) for marker in Marker)
+    found = MarkerCounts(inserts=inserts, updates=updates, deletes=deletes, upserts=upserts)
+    return [] if found == part.markers else [f"{path} no longer has the rows by marker of its slice record"]
 
 
 def schema_compatibility(staged: StagedSlice, landed: tuple[Column, ...], dropped: tuple[str, ...] = ()) -> CheckResult:

@@ -1,20 +1,24 @@
 """Check that keys are unique in the source, by their rows in a slice: two live rows of a key can't be mirrored.
 
-`inspect_keys` compares 64-bit hashes of all keys. Rows of different keys may share a hash, so a key that violates a
-rule is read, and inspected again, before it is reported. Rows are identified by their place: the number of rows before
-the row in all parts of the slice.
+Each row is packed into one number: its place (the number of rows before it in all parts of the slice), the commit of
+its part, and its marker. The rules compare this number with those of earlier rows of the same key. Keys that ascend
+need no sort. Other slices of up to some million rows are sorted in this process, whose memory is bounded so. Spark
+sorts the rows of larger ones on its executors. Both sort by hashes of the keys, which may collide: rows of keys that
+violate a rule are compared again, by the keys themselves, before one is reported.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from tempfile import TemporaryFile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from pyspark.sql import SparkSession
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from mirror_assets.encode.columns import projected
@@ -25,29 +29,39 @@ from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.redaction import shown_key
 from mirror_assets.source.scan import Scan
 from mirror_assets.source.schema import Projection
+from mirror_assets.spark_api import file_metadata
 from mirror_assets.spark_messages import readable
 from mirror_assets.spark_names import quoted
 from mirror_assets.verify.check_result import CheckResult
 from mirror_assets.verify.staged import Numbers, StagedSlice
 
-_Flags = npt.NDArray[np.bool_]
 _SAMPLES = 5
-_SHARE_ROWS = 2_000_000
-# Keys of a share to read, if they violate a rule: of this many, most are not mere collisions of hashes.
+_REPORTED = _SAMPLES + 1
+# On two cores, Spark takes seven times as long as this process, which needs 45 bytes for each row.
+_MOST_ROWS_HERE = 4_000_000
+_ROWS_OF_A_TASK = 500_000
+# Of this many rows, at most so many are the end of an ascending run: else, to compare the runs is no shortcut.
+_RUN_ROWS, _MOST_RUNS = 1 << 16, 64
+# Keys to read, if they violate a rule: of this many, most are not mere collisions of hashes.
 _MOST_KEYS = 1_000
-_NO_VERSION = -1
+_BATCH_ROWS = 500_000
+# 2^64 divided by the golden ratio, for Knuth's multiplicative hashing: every bit of a word affects the product.
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+_HALF = np.uint64(32)
+_Flags = npt.NDArray[np.bool_]
+Hashes = npt.NDArray[np.uint64]
+# Markers are smaller than this.
+_MARKERS = 8
 _IMPOSSIBLE = {
     Marker.INSERT: "is inserted while it is there, so the source has two rows of it",
     Marker.UPDATE: "is updated twice in one commit, or while it is not there",
     Marker.DELETE: "is deleted twice in one commit, or while it is not there",
     Marker.UPSERT: "is upserted while it is not there",
 }
-Hashes = npt.NDArray[np.uint64]
-Markers = npt.NDArray[np.int8]
-_BATCH_ROWS = 500_000
-# 2^64 divided by the golden ratio, for Knuth's multiplicative hashing: every bit of a word affects the product.
-_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
-_HALF = np.uint64(32)
+# A valid sequence of so many rows has two inserts or two updates.
+_REPEATS_A_MARKER = 5
+# Numbers and flags: arrays of NumPy, or columns of Spark.
+_Values = TypeVar("_Values", npt.NDArray[Any], Column)
 
 
 @dataclass(frozen=True)
@@ -55,52 +69,113 @@ class KeyInspection:
     """The keys of a slice that occur in several rows: how many, and some that violate the rules of `key_uniqueness`.
 
     `order_is_open`: the markers of some key also allow another order of its rows. `values_decide`: two
-    rows of some key differ in nothing but their values. `markers` has the marker of every row by its place.
+    rows of some key differ in nothing but their values. Both are only known if there are no problems.
     """
 
     repeated: int = 0
     problems: tuple[str, ...] = ()
     order_is_open: bool = False
     values_decide: bool = False
-    markers: Markers = field(default_factory=lambda: np.zeros(0, np.int8))
 
 
-def inspect_keys(staged: StagedSlice, rows_allowed: Callable[[], int], share_rows: int = _SHARE_ROWS) -> KeyInspection:
-    """Inspect the keys of all rows, in shares (hash partitions) of about `share_rows` rows.
+@dataclass(frozen=True)
+class _Packing:
+    """How rows are packed: by part, in order, the number of its commit from 1; 0 if unknown."""
 
-    `rows_allowed` returns the most rows that a key may have; it is called only if a key has several rows.
+    commits: tuple[int, ...]
+
+    @classmethod
+    def of(cls, staged: StagedSlice) -> _Packing:
+        """Return the packing of a slice's rows."""
+        known = sorted({part.version for part in staged.record.parts if part.version is not None})
+        number = {version: 1 + index for index, version in enumerate(known)}
+        return cls(tuple(0 if part.version is None else number[part.version] for part in staged.record.parts))
+
+    @property
+    def place(self) -> int:
+        """What one place counts."""
+        return _MARKERS * (1 + max(self.commits, default=0))
+
+    def firsts(self, staged: StagedSlice) -> list[int]:
+        """By part, in order: its first row, without a marker."""
+        starts = staged.rows_before.values()
+        return [start * self.place + commit * _MARKERS for start, commit in zip(starts, self.commits, strict=True)]
+
+
+@dataclass(frozen=True)
+class _KeyRows(Generic[_Values]):
+    """Rows beside the rows of their keys before them, as numbers of Arrow or columns of Spark: the rules of both.
+
+    `earlier(n)` is the n-th row before each row; negative if its key has fewer.
+    """
+
+    row: _Values
+    earlier: Callable[[int], _Values]
+    packing: _Packing
+
+    @property
+    def is_second(self) -> _Values:
+        """Whether the row is the second one of its key."""
+        return (self.earlier(1) >= 0) & (self.earlier(2) < 0)
+
+    def is_beyond(self, allowed: int) -> _Values:
+        """Whether the row is the first one of its key that exceeds the allowed number."""
+        return (self.earlier(allowed) >= 0) & (self.earlier(allowed + 1) < 0)
+
+    @cached_property
+    def _markers(self) -> list[_Values]:
+        """The row's marker, and those of the rows before it; of any value where there is none."""
+        return [self.row % _MARKERS, *(self.earlier(n) % _MARKERS for n in range(1, _REPEATS_A_MARKER - 1))]
+
+    @property
+    def cannot_follow(self) -> _Values:
+        """Whether the row can't follow the one before, by their markers, or because they are of one commit."""
+        marker, marker_before, before = self._markers[0], self._markers[1], self.earlier(1)
+        commit = self.row % self.packing.place - marker
+        is_again = (commit > 0) & (commit == before % self.packing.place - marker_before)
+        exists, inserts = marker_before != int(Marker.DELETE), marker == int(Marker.INSERT)
+        cannot: _Values = (before >= 0) & (is_again | (exists == inserts))
+        return cannot
+
+    @property
+    def is_open(self) -> _Values:
+        """Whether the key's rows up to this one are valid in another order also.
+
+        Only INSERT, UPDATE and UPDATE, DELETE allow no other order; every other valid sequence has a valid reordering.
+        """
+        marker, before = self._markers[0], self._markers[1]
+        decided = (before == int(Marker.INSERT)) & (marker == int(Marker.UPDATE))
+        decided |= (before == int(Marker.UPDATE)) & (marker == int(Marker.DELETE))
+        is_open: _Values = (self.earlier(1) >= 0) & ((self.earlier(2) >= 0) | ~decided)
+        return is_open
+
+    @property
+    def repeats_marker(self) -> _Values:
+        """Whether an earlier row of the key has the same marker, INSERT or UPDATE; or any, if the row is the fifth."""
+        (marker, *before), repeats = self._markers, self.earlier(_REPEATS_A_MARKER - 1) >= 0
+        for n, one in enumerate(before, 1):
+            repeats |= (self.earlier(n) >= 0) & (one == marker) & (marker <= int(Marker.UPDATE))
+        return repeats
+
+
+def inspect_keys(
+    staged: StagedSlice,
+    rows_allowed: Callable[[], int],
+    spark: Callable[[], SparkSession],
+    most_rows_here: int = _MOST_ROWS_HERE,
+) -> KeyInspection:
+    """Inspect the keys of all rows: in this process, or with Spark if they are more than `most_rows_here`.
+
+    `rows_allowed` returns the most rows that a key may have; it is called only if a key has several rows. Raises what
+    `spark_errors` raises.
     """
     rows = staged.record.markers.total
-    if not staged.record.keys or not rows:
+    if not staged.record.keys or not rows or _is_ascending(staged):
         return KeyInspection()
-    hashes, markers = read_hashes(staged)
-    found = KeyInspection(markers=markers)
-    allowed, to_read = 1, [np.zeros(0, np.int64)]
-    shares = 1 << (-(-rows // share_rows) - 1).bit_length()  # the lower bits of a hash are its share
-    for share in range(shares):
-        is_in_share = (hashes & np.uint64(shares - 1)) == share
-        if staged.record.kind is not SliceKind.CHANGES:  # most often no key is repeated: a plain sort shows that sooner
-            ordered = np.sort(hashes[is_in_share])
-            if (ordered[1:] != ordered[:-1]).all():
-                continue
-        keys = _RepeatedKeys.among(hashes, np.flatnonzero(is_in_share))
-        if not len(keys):
-            continue
-        allowed = rows_allowed()
-        too_many, cannot_follow = _violations(staged, keys, keys.places, markers, allowed)
-        wrong = np.flatnonzero(too_many | (keys.count(cannot_follow) > 0))[:_MOST_KEYS]
-        to_read.append(keys.places[np.isin(keys.numbers, wrong)])
-        found = replace(found, repeated=found.repeated + len(keys))
-        if staged.record.kind is SliceKind.CHANGES:
-            marker = markers[keys.places]
-            most_equal = max(int(keys.count(marker == one).max()) for one in (Marker.INSERT, Marker.UPDATE))
-            found = replace(
-                found,
-                order_is_open=found.order_is_open or _is_order_open(keys, marker),
-                values_decide=found.values_decide or most_equal > 1,
-            )
-    problems = _problems(staged, np.sort(np.concatenate(to_read)), markers, allowed)
-    return replace(found, problems=tuple(problems))
+    if rows <= most_rows_here:
+        return _inspect_here(staged, rows_allowed)
+    with spark_errors(f"{staged.record.table}, comparing the keys of staged parts"):
+        return _inspect_on_spark(staged, rows_allowed, spark())
 
 
 def key_uniqueness(keys: KeyInspection) -> CheckResult:
@@ -124,124 +199,152 @@ def version_uniqueness(spark: SparkSession, scan: Scan, keys: Sequence[str], pro
     return CheckResult("key_uniqueness", problems)
 
 
-@dataclass(frozen=True)
-class _RepeatedKeys:
-    """The places of all rows whose key occurs several times, sorted by key and place, and whether each begins a key."""
+def _is_ascending(staged: StagedSlice) -> bool:
+    """Return whether the rows are few runs of ascending keys that don't overlap, so that no key occurs twice.
 
-    places: Numbers
-    begins: _Flags
-
-    @classmethod
-    def among(cls, keys: Hashes, places: Numbers) -> _RepeatedKeys:
-        """Return the repeated keys of the rows at these places, in order; `keys` has a number for every row's key."""
-        if not len(places):
-            return cls(places, np.zeros(0, bool))
-        chosen = keys[places]
-        # To sort the upper bits of the keys, with the row's index as the lower bits, takes a tenth of argsort's time.
-        width, indices = np.uint64(len(places).bit_length()), np.arange(len(places), dtype=np.uint64)
-        packed = np.sort((chosen >> width << width) | indices)
-        order = (packed & ((np.uint64(1) << width) - np.uint64(1))).astype(np.int64)
-        is_new = chosen[order[1:]] != chosen[order[:-1]]
-        if (is_new & (packed[1:] >> width == packed[:-1] >> width)).any():  # two keys have the same upper bits
-            order = np.lexsort((indices, chosen))
-            is_new = chosen[order[1:]] != chosen[order[:-1]]
-        begins, ends = np.append(True, is_new), np.append(is_new, True)
-        repeated = ~(begins & ends)
-        return cls(places[order[repeated]], begins[repeated])
-
-    def __len__(self) -> int:
-        """Return the number of keys."""
-        return int(self.begins.sum())
-
-    @property
-    def numbers(self) -> Numbers:
-        """For each row, the number of its key, from 0."""
-        return np.cumsum(self.begins) - 1
-
-    @property
-    def starts(self) -> Numbers:
-        """The index of each key's first row."""
-        return np.flatnonzero(self.begins)
-
-    @property
-    def row_counts(self) -> Numbers:
-        """The number of rows of each key."""
-        return np.diff(self.starts, append=len(self.places))
-
-    def count(self, rows: _Flags) -> Numbers:
-        """Return how many of the flagged rows each key has."""
-        return np.add.reduceat(rows, self.starts, dtype=np.int64)
-
-
-def _violations(
-    staged: StagedSlice, keys: _RepeatedKeys, places: Numbers, markers: Markers, allowed: int
-) -> tuple[_Flags, _Flags]:
-    """Return which keys have too many rows, and which rows can't follow their key's row before: by marker or commit.
-
-    `places` are the places of the keys' rows.
+    First loads of tables whose keys count up are; all others are left after the first rows.
     """
-    too_many = keys.row_counts > allowed
-    if staged.record.kind is not SliceKind.CHANGES:
-        return too_many, np.zeros(len(places), bool)
-    known = [_NO_VERSION if part.version is None else part.version for part in staged.record.parts]
-    version = np.asarray(known)[np.searchsorted(staged.bounds, places, side="right")]
-    marker = markers[places]
-    exists, inserts = marker[:-1] != Marker.DELETE, marker[1:] == Marker.INSERT
-    is_again = (version[1:] == version[:-1]) & (version[1:] != _NO_VERSION)
-    return too_many, ~keys.begins & np.append(False, is_again | (exists == inserts))
-
-
-def _is_order_open(keys: _RepeatedKeys, marker: Markers) -> bool:
-    """Return whether the markers of some key also allow another order of its rows.
-
-    Only INSERT, UPDATE and UPDATE, DELETE allow no other order; every other valid sequence has a valid reordering.
-    """
-    first, second = marker[keys.starts], marker[keys.starts + 1]
-    decided = (first == Marker.INSERT) & (second == Marker.UPDATE)
-    decided |= (first == Marker.UPDATE) & (second == Marker.DELETE)
-    return bool(((keys.row_counts > 2) | ~decided).any())
-
-
-def _problems(staged: StagedSlice, places: Numbers, markers: Markers, allowed: int) -> list[str]:
-    """Return the violations among the rows at these places, by their keys in place of hashes."""
-    if not len(places):
-        return []
-    rows = staged.read_rows(places, staged.record.keys)
-    numbers = dict[tuple[object, ...], int]()
-    exact = [numbers.setdefault(tuple(row.values()), len(numbers)) for row in rows]
-    keys = _RepeatedKeys.among(np.array(exact, np.uint64), np.arange(len(rows)))
-    too_many, cannot_follow = _violations(staged, keys, places[keys.places], markers, allowed)
-    appended = staged.record.kind is SliceKind.APPENDS
-    where = "that were appended" if appended else f"in {allowed} commit{'s' if allowed > 1 else ''}"
-    problems = [
-        f"key {shown_key(rows[keys.places[start]])} has {count} rows {where}"
-        for start, count in zip(keys.starts[too_many], keys.row_counts[too_many], strict=True)
-    ]
-    return problems or [
-        f"key {shown_key(rows[index])} {_IMPOSSIBLE[Marker(markers[places[index]])]}: "
-        f"{staged.describe_place(places[index])}"
-        for index in keys.places[cannot_follow]
-    ]
-
-
-def read_hashes(staged: StagedSlice) -> tuple[Hashes, Markers]:
-    """Return the hash of the key and the marker of each row by its place, of a slice that has keys and rows.
-
-    The hashes are in a temporary file, so a slice need not fit into memory. Without a marker column, rows are inserts.
-    """
-    record, place = staged.record, 0
-    with TemporaryFile() as file_of_hashes:  # the map keeps the file until it is freed
-        hashes = np.memmap(file_of_hashes, np.uint64, shape=record.markers.total)
-    markers = np.full(record.markers.total, Marker.INSERT, np.int8)
-    names = [*record.keys, ROW_MARKER] if record.kind.has_markers else list(record.keys)
+    if len(staged.record.keys) > 1 or staged.record.kind is SliceKind.CHANGES:  # the same keys change again
+        return False
+    firsts, lasts = list[pa.Array](), list[pa.Array]()
     for path in staged.paths:
         with staged.open(path) as file:
+            for batch in file.iter_batches(_RUN_ROWS, columns=list(staged.record.keys)):
+                keys = batch.column(0)
+                ends = np.flatnonzero(~_is_less(keys[:-1], keys[1:]))
+                if len(ends) > _MOST_RUNS:
+                    return False
+                if len(keys) > 1 and pa.types.is_integer(keys.type):  # where one file of the source follows another
+                    ends = np.union1d(ends, [np.argmax(np.diff(keys.to_numpy()))])
+                firsts.append(keys.take(pa.array(np.append(0, ends + 1))))
+                lasts.append(keys.take(pa.array(np.append(ends, len(keys) - 1))))
+    first, last = pa.chunked_array(firsts), pa.chunked_array(lasts)
+    order = pc.sort_indices(first)
+    return bool(_is_less(last.take(order)[:-1], first.take(order)[1:]).all())
+
+
+def _is_less(keys: pa.Array | pa.ChunkedArray, others: pa.Array | pa.ChunkedArray) -> _Flags:
+    return np.asarray(pc.fill_null(pc.less(keys, others), fill_value=False), bool)
+
+
+def _inspect_here(staged: StagedSlice, rows_allowed: Callable[[], int]) -> KeyInspection:
+    packing, (hashes, rows) = _Packing.of(staged), read_hashes(staged)
+    numbers, rows = _repeated(hashes, rows)
+    if not len(numbers):
+        return KeyInspection()
+    repeated = 1 + int(np.count_nonzero(numbers[1:] != numbers[:-1]))
+    allowed, is_by_commit = max(1, rows_allowed()), staged.record.kind is SliceKind.CHANGES
+    keys = _beside_earlier(numbers, rows, packing)
+    wrong = keys.is_beyond(allowed) | (keys.cannot_follow if is_by_commit else False)
+    problems = tuple[str, ...]()
+    if wrong.any():  # of some keys, or of keys that only share their hashes: those rows are read, and inspected again
+        rows = np.sort(rows[np.isin(numbers, np.unique(numbers[wrong])[:_MOST_KEYS])])
+        known = dict[tuple[object, ...], int]()
+        values = (tuple(row.values()) for row in staged.read_rows(rows // packing.place, staged.record.keys))
+        numbers, rows = _repeated(np.array([known.setdefault(key, len(known)) for key in values], np.uint64), rows)
+        exact = _beside_earlier(numbers, rows, packing)
+        beyond, counts = exact.is_beyond(allowed), np.bincount(numbers)
+        too_many = sorted(zip(rows[beyond].tolist(), counts[numbers[beyond]].tolist(), strict=True))
+        impossible = sorted(rows[exact.cannot_follow].tolist()) if is_by_commit else []
+        problems = _problems(staged, dict(too_many[:_REPORTED]), impossible[:_REPORTED], allowed)
+    if not is_by_commit:
+        return KeyInspection(repeated, problems)
+    return KeyInspection(repeated, problems, bool(keys.is_open.any()), bool(keys.repeats_marker.any()))
+
+
+def _beside_earlier(numbers: Numbers, rows: Numbers, packing: _Packing) -> _KeyRows[npt.NDArray[Any]]:
+    """Return the rows, which are in the order of their keys' numbers and places, beside earlier ones."""
+
+    @cache
+    def earlier(n: int) -> Numbers:
+        found = np.full(len(rows), -1)
+        found[n:] = np.where(numbers[n:] == numbers[:-n], rows[:-n], -1)
+        return found
+
+    return _KeyRows(rows, earlier, packing)
+
+
+def _repeated(keys: Hashes, rows: Numbers) -> tuple[Numbers, Numbers]:
+    """Return the rows whose key occurs several times, by key and place, and before them a number for each one's key."""
+    # To sort the upper bits of the keys, with the row's index as the lower bits, takes a tenth of argsort's time.
+    width, indices = np.uint64(len(keys).bit_length()), np.arange(len(keys), dtype=np.uint64)
+    packed = np.sort((keys >> width << width) | indices)
+    order = (packed & ((np.uint64(1) << width) - np.uint64(1))).astype(np.int64)
+    is_new = keys[order[1:]] != keys[order[:-1]]
+    if (is_new & (packed[1:] >> width == packed[:-1] >> width)).any():  # two keys have the same upper bits
+        order = np.lexsort((indices, keys))
+        is_new = keys[order[1:]] != keys[order[:-1]]
+    begins = np.append(True, is_new)
+    is_repeated = ~(begins & np.append(is_new, True))
+    return np.cumsum(begins[is_repeated]), rows[order[is_repeated]]
+
+
+def _inspect_on_spark(staged: StagedSlice, rows_allowed: Callable[[], int], spark: SparkSession) -> KeyInspection:
+    packing, allowed = _Packing.of(staged), max(1, rows_allowed())
+    is_by_commit = staged.record.kind is SliceKind.CHANGES
+    lags = sorted({1, 2, allowed, allowed + 1} | (set(range(1, _REPEATS_A_MARKER)) if is_by_commit else set()))
+    rows = staged.spark_rows(spark)
+    marker = F.col(ROW_MARKER) if staged.record.kind.has_markers else F.lit(0)
+    row = staged.of_part(rows, packing.firsts(staged)) + file_metadata(rows, "row_index") * packing.place + marker
+    tasks = -(-staged.record.markers.total // _ROWS_OF_A_TASK)
+
+    def beside_earlier(*keys: Column) -> DataFrame:
+        named = {f"key{index}": key for index, key in enumerate(keys)}
+        window = Window.partitionBy(*named).orderBy("row")
+        chosen = rows.select(row.alias("row"), *(key.alias(name) for name, key in named.items()))
+        earlier = {f"earlier{n}": F.lag("row", n, -1).over(window) for n in lags}
+        return chosen.repartition(tasks, *named).withColumns(earlier)
+
+    rules = _KeyRows(F.col("row"), lambda n: F.col(f"earlier{n}"), packing)
+    wrong = rules.cannot_follow if is_by_commit else F.lit(col=False)
+    keys = [F.col(quoted(key)) for key in staged.record.keys]
+    flags = [rules.is_second, rules.is_beyond(allowed) | wrong]
+    flags += [rules.is_open, rules.repeats_marker] if is_by_commit else []
+    sorted_rows = beside_earlier(F.xxhash64(*keys)).where("earlier1 >= 0")
+    repeated, violations, *order = sorted_rows.agg(*map(F.count_if, flags)).collect()[0]
+    if not violations:
+        return KeyInspection(repeated, (), *map(bool, order))
+    exact = beside_earlier(*keys)
+    of_key = F.count(F.lit(1)).over(Window.partitionBy(*(f"key{index}" for index in range(len(keys)))))
+    beyond = exact.withColumn("rows", of_key).where(rules.is_beyond(allowed)).select("row", "rows")
+    too_many = {one["row"]: one["rows"] for one in beyond.orderBy("row").limit(_REPORTED).collect()}
+    impossible = [one["row"] for one in exact.where(wrong).select("row").orderBy("row").limit(_REPORTED).collect()]
+    return KeyInspection(repeated, _problems(staged, too_many, impossible, allowed), *map(bool, order))
+
+
+def _problems(
+    staged: StagedSlice, too_many: Mapping[int, int], impossible: Sequence[int], allowed: int
+) -> tuple[str, ...]:
+    """Return the violations as texts: rows of keys that have too many, with their numbers; rows that can't follow."""
+    packing = _Packing.of(staged)
+    wrong = [*too_many] or [*impossible]
+    places = [row // packing.place for row in wrong]
+    keys = map(shown_key, staged.read_rows(np.array(places, np.int64), staged.record.keys))
+    if too_many:
+        appended = staged.record.kind is SliceKind.APPENDS
+        where = "that were appended" if appended else f"in {allowed} commit{'s' if allowed > 1 else ''}"
+        return tuple(f"key {key} has {count} rows {where}" for key, count in zip(keys, too_many.values(), strict=True))
+    return tuple(
+        f"key {key} {_IMPOSSIBLE[Marker(row % _MARKERS)]}: {staged.describe_place(place)}"
+        for key, row, place in zip(keys, wrong, places, strict=True)
+    )
+
+
+def read_hashes(staged: StagedSlice) -> tuple[Hashes, Numbers]:
+    """Return the hash of the key of each row by its place, and the rows. Without a marker column, rows are inserts."""
+    packing, record = _Packing.of(staged), staged.record
+    names = [*record.keys, ROW_MARKER] if record.kind.has_markers else list(record.keys)
+    hashes, rows = np.empty(record.markers.total, np.uint64), np.empty(record.markers.total, np.int64)
+    place = 0
+    for path, commit in zip(staged.paths, packing.commits, strict=True):
+        with staged.open(path) as file:
             for batch in file.iter_batches(_BATCH_ROWS, columns=names):
-                rows = slice(place, place := place + len(batch))
-                hashes[rows] = hash_keys(batch, record.keys)
+                here, place = slice(place, place + len(batch)), place + len(batch)
+                hashes[here] = hash_keys(batch, record.keys)
+                rows[here] = packing.place * np.arange(here.start, here.stop) + commit * _MARKERS
                 if record.kind.has_markers:
-                    markers[rows] = batch[ROW_MARKER].to_numpy()
-    return hashes, markers
+                    rows[here] += batch[ROW_MARKER].to_numpy()
+    return hashes, rows
 
 
 def hash_keys(rows: pa.RecordBatch, keys: Sequence[str]) -> Hashes:

@@ -129,7 +129,7 @@ class LocalZone:
     is_metered = False
     spark_reach = None
 
-    def open(self, recorder: ResponseRecorder | None = None) -> Store:  # noqa: ARG002 a folder sends no responses
+    def open(self, recorder: ResponseRecorder | None = None, *, is_brief: bool = False) -> Store:  # noqa: ARG002 no requests
         """Return the folder's store. Raises SettingError for a path that is not a folder."""
         if self.path.exists() and not self.path.is_dir():
             raise ROOT_UNUSABLE(root=self.root, why="it is a file, not a folder")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import date, datetime, timezone
 from decimal import Decimal
 from pathlib import Path
@@ -12,6 +13,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from mirror_assets.encode.columns import COMMIT_VERSION, value_stamp
@@ -158,6 +161,16 @@ def test_keys_that_are_too_many_for_a_broadcast_land_the_same(
     rows = differing.landed_rows(differing.changed_keys(), {}, 2, is_few=False)
     write_parts(rows, str(tmp_path / "parts"))
     assert _landed(tmp_path / "parts") == {0: (Marker.DELETE, None), 3: (Marker.UPDATE, None), 9: (Marker.INSERT, "n9")}
+
+
+def test_a_row_that_the_second_read_lacks_fails_the_query(
+    spark: SparkSession, tmp_path: Path, changed: DifferencesSlice
+) -> None:
+    differing = DifferingRows.read(spark, changed)
+    keys = differing.changed_keys()
+    rows = replace(differing, new=differing.new.where("id <> 3")).landed_rows(keys, {}, 2, is_few=False)
+    with pytest.raises((PySparkException, Py4JJavaError), match="was read once, and not again"):
+        write_parts(rows, str(tmp_path / "parts"))
 
 
 def test_two_rows_of_one_key_are_refused_with_the_key(

@@ -69,7 +69,7 @@ def test_a_scan_opens_no_other_file(spark: SparkSession, tmp_path: Path) -> None
     for id_ in range(3):
         spark.sql(f"INSERT INTO delta.`{uri}` VALUES ({id_})")
     of_second = scanned_changes(spark, uri, 2, 2)
-    first, second, third = ({file.path for file in DeltaLog(uri).data_files(version)} for version in (1, 2, 3))
+    first, second, third = ({file.path for file in DeltaLog(uri).snapshot(version).files} for version in (1, 2, 3))
     for path in third - (second - first):
         (tmp_path / "t" / path).unlink()
     assert [row["id"] for row in of_second.collect()] == [1]
@@ -242,10 +242,10 @@ def test_files_of_a_version_are_read_once_each(spark: SparkSession, tmp_path: Pa
     for statement in (made, inserted, more, deleted):
         spark.sql(statement.format(t=f"delta.`{uri}`"))
     whole, log = read_version(spark, uri, 3), DeltaLog(uri)
-    files = len(log.data_files(3))
+    files = len(log.snapshot(3).files)
     chunks = [scan_version(log, 3, VersionPart(first, end, files)) for first, end in pairwise([0, 1, 2, files])]
     assert [len(chunk.files) for chunk in chunks] == [1, 1, files - 2]
-    assert [file.path for chunk in chunks for file in chunk.files] == [file.path for file in log.data_files(3)]
+    assert [file.path for chunk in chunks for file in chunk.files] == [file.path for file in log.snapshot(3).files]
     rows = [row for chunk in chunks for row in _rows(read_scan(spark, chunk))]
     assert sorted(rows) == _rows(whole)
     with pytest.raises(RetryError, match=f"version 3 had 99 files, and has {files} now"):
@@ -283,7 +283,7 @@ def test_null_in_a_column_that_has_none_fails(spark: SparkSession, tmp_path: Pat
     uri = str(tmp_path / "t")
     spark.sql(f"CREATE TABLE delta.`{uri}` (id BIGINT, name STRING NOT NULL) USING delta")
     spark.sql(f"INSERT INTO delta.`{uri}` VALUES (1, 'a')")
-    (path,) = (file.path for file in DeltaLog(uri).data_files(1))
+    (path,) = (file.path for file in DeltaLog(uri).snapshot(1).files)
     file = tmp_path / "t" / path
     file.with_name(f".{file.name}.crc").unlink()
     pq.write_table(pa.table({"id": [1], "name": pa.array([None], pa.string())}), file)

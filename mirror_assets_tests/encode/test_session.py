@@ -17,6 +17,7 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from mirror_assets.byte_settings import PINNED, ContextSetting
 from mirror_assets.encode import session
@@ -38,6 +39,35 @@ def test_a_session_has_its_settings_and_leaves_others_alone(spark: SparkSession)
     one, other = open_session({_PARTITIONS: "7"}), open_session({_PARTITIONS: "9"})
     assert [session.conf.get(_PARTITIONS) for session in (one, other, spark)] == ["7", "9", before]
     assert one.sparkContext is spark.sparkContext
+
+
+def _tasks(session: SparkSession, rows: int) -> int:
+    """How many tasks read a shuffle of these rows."""
+    return int(session.range(0, rows, 1, 2).groupBy("id").count().rdd.getNumPartitions())
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_shuffle_has_as_many_tasks_as_its_rows_need() -> None:
+    session = open_session({"spark.sql.adaptive.coalescePartitions.parallelismFirst": "false"})
+    assert _tasks(session, 51) == 1
+    session.conf.set("spark.sql.adaptive.advisoryPartitionSizeInBytes", "10KB")  # as if there were more rows
+    session.conf.set("spark.sql.adaptive.coalescePartitions.minPartitionSize", "10KB")
+    few, many = _tasks(session, 10_000), _tasks(session, 40_000)
+    assert 2 < few < many < 1000
+    assert _tasks(open_session({"spark.sql.adaptive.enabled": "false", _PARTITIONS: "3"}), 51) == 3
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_shuffle_with_a_number_of_partitions_keeps_it_and_their_order() -> None:
+    rows = open_session({}).range(0, 100, 1, 2).repartition(7, "id").withColumn("at", F.spark_partition_id())
+    assert rows.rdd.getNumPartitions() == 7
+    assert rows.where("at <> pmod(hash(id), 7)").isEmpty()
+
+
+def test_a_session_that_is_handed_in_has_its_own_number_of_partitions_or_ours(spark: SparkSession) -> None:
+    handed = spark.newSession()
+    handed.conf.set(_PARTITIONS, "9")
+    assert own_session(handed).conf.get(_PARTITIONS) == "9"
 
 
 @pytest.mark.usefixtures("spark")

@@ -18,7 +18,7 @@ from mirror_assets_tests.worlds.hive import program
 @pytest.mark.long(60)
 def test_a_table_of_a_metastore_lands_changes_and_is_replaced(tmp_path: Path) -> None:
     program.write_settings(tmp_path, quick_jvm.OPTIONS)
-    environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path / "cache")}
+    environment = os.environ | quick_jvm.own_cache(tmp_path / "cache")
     command = [sys.executable, "-m", "mirror_assets_tests.worlds.hive.program", str(tmp_path), quick_jvm.OPTIONS]
     made = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=240)
     assert made.returncode == 0, made.stderr[-3000:]

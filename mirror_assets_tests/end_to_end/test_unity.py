@@ -283,8 +283,8 @@ def test_the_commands_of_a_user(unity: LoopbackUnity, bucket: LoopbackBucket, tm
         f"catalogs: {{main: {{type: unity, url: '{unity.url}/api/2.1/unity-catalog', token_variable: UC_TOKEN}}}}\n"
         "tables: {shop.orders: {source: {catalog: main, table: sales.orders}, keys: [id]}}\n"
     )
-    place = {"AWS_REGION": REGION, "AWS_ENDPOINT_URL_S3": bucket.url, "XDG_CACHE_HOME": str(tmp_path / "cache")}
-    environment = os.environ | quick_jvm.ENVIRONMENT | place
+    place = {"AWS_REGION": REGION, "AWS_ENDPOINT_URL_S3": bucket.url}
+    environment = os.environ | quick_jvm.ENVIRONMENT | quick_jvm.own_cache(tmp_path / "cache") | place
     shown = _typed(environment, "init", unity.url, *_CATALOG, "--schema", "sal*", "--out", str(lab.root / "found.yaml"))
     found = load_config(lab.root / "found.yaml").table("sales.orders")
     assert (found.source, found.keys) == ("catalog://main/sales.orders", ("id",))

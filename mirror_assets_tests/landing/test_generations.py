@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from mirror_assets.landing.errors import MANIFEST_LOST
 from mirror_assets.landing.format import Manifest, encode
-from mirror_assets.landing.generations import Generation
+from mirror_assets.landing.generations import Generation, list_history
 from mirror_assets.landing.names import PROCESSED, HistoryRange
 from mirror_assets.landing.recover import recover
 from mirror_assets.landing.steps import drive
-from mirror_assets.verify.landed import file_continuity, read_history
+from mirror_assets.verify.landed import HistoryReader, file_continuity
 from mirror_assets.zones import Store
 from mirror_assets_tests.errors import raises_row
 from mirror_assets_tests.landing.schedules import roll_ups_of
@@ -49,7 +49,8 @@ def ranges(store: Store) -> list[tuple[int, int]]:
 
 
 def generations(store: Store) -> tuple[Generation, ...]:
-    return read_history(store, TABLE, landed_manifest(store))[0]
+    listed = drive(list_history(TABLE, landed_manifest(store).epoch), store)
+    return tuple(HistoryReader(store, TABLE, landed_manifest(store), listed).generations())
 
 
 @example(parts=[0, 3, 3, *[0] * 10, 3, 3, *[0] * 9], served=set(), swept=set())  # a roll-up of one generation

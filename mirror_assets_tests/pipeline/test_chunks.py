@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
@@ -20,7 +21,7 @@ from mirror_assets.landing.publish import Outcome, Published, publish
 from mirror_assets.landing.recover import list_attempts
 from mirror_assets.landing.steps import drive
 from mirror_assets.pipeline import land_slice as land
-from mirror_assets.pipeline.check_slice import run_checks
+from mirror_assets.pipeline.check_slice import check_staged, run_checks
 from mirror_assets.pipeline.context import TableContext
 from mirror_assets.pipeline.errors import SNAPSHOT_LOST, SOURCE_BROKE, ChecksFailed
 from mirror_assets.pipeline.land_slice import publish_next, publish_slice, stage_range
@@ -28,6 +29,7 @@ from mirror_assets.pipeline.plan import plan_snapshot, plan_table
 from mirror_assets.pipeline.rebuild_table import rebuild_table
 from mirror_assets.pipeline.slice_source import slice_key
 from mirror_assets.pipeline.source_check import recorded_columns, table_columns
+from mirror_assets.pipeline.stage import stage_attempt
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.verify.landed import file_continuity
 from mirror_assets.verify.reconciliation import ReconcileState
@@ -109,11 +111,23 @@ def test_a_key_in_two_chunks_publishes_nothing(large: Lab) -> None:
     assert large.files == []
 
 
+def test_a_row_in_place_of_another_in_the_first_chunk_is_found(large: Lab) -> None:
+    context = large.context
+    plan = plan_snapshot(context, context.log.state(4), epoch=1)
+    record = stage_attempt(context, plan.slices[0], plan.position)
+    assert record.chunk is not None
+    part = large.store.local_path(record.folder.part(record.parts[0].name))
+    rows = pq.read_table(part)
+    pq.write_table(rows.take([0, *range(rows.num_rows - 1)]), part)
+    (found,) = (result for result in check_staged(context, record) if result.check == "key_uniqueness")
+    assert "has 2 rows in 1 commit" in found.message
+
+
 def test_a_load_whose_files_are_gone_begins_again(large: Lab) -> None:
     _land_first(large)
-    old = {file.path for file in large.context.log.data_files(4)}
+    old = {file.path for file in large.context.log.reopened().snapshot(4).files}
     large.sql("UPDATE {t} SET name = 'new'")
-    for path in old - {file.path for file in large.context.log.data_files(5)}:
+    for path in old - {file.path for file in large.context.log.reopened().snapshot(5).files}:
         (Path(large.uri) / path).unlink()  # as VACUUM does
     told: list[str] = []
     large.mirror(told.append)

@@ -15,6 +15,7 @@ from mirror_assets.config.table_settings import TableSettings
 from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.landing.format import SliceKind
 from mirror_assets.landing.names import TableName
+from mirror_assets.pipeline import plan_changes
 from mirror_assets.pipeline.next_action import may_rebuild
 from mirror_assets.pipeline.plan import TablePlan, plan_key, plan_table
 from mirror_assets.pipeline.plan_changes import BaseState, dropped_columns
@@ -22,6 +23,7 @@ from mirror_assets.pipeline.slice_source import slice_key
 from mirror_assets.source.breaks import Break, BreakKind
 from mirror_assets.source.errors import COLUMN_UNFIT
 from mirror_assets.source.ranges import EVERYTHING, Range, parse_range
+from mirror_assets.source.source_files import SourceFiles
 from mirror_assets.zones import LocalStore
 from mirror_assets_tests.errors import raises, raises_row
 from mirror_assets_tests.landing.staging import cover
@@ -359,3 +361,48 @@ def test_an_added_column_needs_a_rebuild_and_a_removed_one_if_the_settings_say_s
     assert isinstance(stop, Break)
     assert (stop.version, stop.kind) == (5, BreakKind.COLUMNS_CHANGED)
     assert "`b`" in stop.message
+
+
+@pytest.mark.parametrize("changes", ["feed", "files"])
+def test_a_plan_is_the_same_whatever_number_of_commits_is_read_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: str
+) -> None:
+    """The feed is off for some commits, one has other partition columns, and one claims to change no data."""
+    paper = _paper(tmp_path, f"changes: {changes}\n    slices: {{max_commits: 3}}")
+    paper.cover(1)
+    off = metadata_action(_SCHEMA, **{"delta.enableChangeDataFeed": "false"})
+    paper.commit(5, 6 * _DAY, off)
+    paper.commit(6, 7 * _DAY)
+    paper.commit(7, 8 * _DAY, metadata_action(_SCHEMA, **FEED))
+    paper.commit(8, 9 * _DAY)
+    paper.commit(9, 10 * _DAY, file_action("add", "9.parquet", data=False))
+    paper.commit(10, 11 * _DAY, file_action("remove", "3.parquet"), file_action("add", "10.parquet"))
+    paper.commit(11, 12 * _DAY)
+    plans = []
+    for size in (1, 2, 3, 256):
+        monkeypatch.setattr(plan_changes, "_MOST_COMMITS", size)
+        plans.append(plan_table(paper.context))
+        assert plan_table(paper.context, at_most=2).slices == plans[-1].slices[:2]
+    assert all(plan.slices == plans[0].slices for plan in plans)
+    by_files = [(one.first, one.last) for one in plans[0].slices if one.compared]
+    assert _keys(plans[0])[-1][1] == 11
+    if changes == "feed":
+        assert by_files == [(5, 6), (9, 9)], plans[0].slices
+
+
+def test_a_plan_of_the_next_slice_reads_few_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    paper = _paper(tmp_path, "slices: {max_commits: 2}")
+    for version in range(5, 60):
+        paper.commit(version, (version + 1) * _DAY)
+    paper.cover(0)
+    read = list[int]()
+    plain = SourceFiles.commit
+
+    def counted(files: SourceFiles, version: int) -> bytes | None:
+        read.append(version)
+        return plain(files, version)
+
+    monkeypatch.setattr(SourceFiles, "commit", counted)
+    monkeypatch.setattr(plan_changes, "_FILES_AT_ONCE", 120)  # of a table with 60 files: two commits, then more
+    assert _keys(plan_table(paper.context, at_most=1)) == [(1, 2)]
+    assert set(read) <= {0, *range(1, 11), 59}

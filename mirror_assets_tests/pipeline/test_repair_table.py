@@ -81,7 +81,7 @@ def test_damaged_rows_are_repaired(mirrored: Lab) -> None:
 
 
 def test_many_differing_keys_are_joined_without_a_broadcast(mirrored: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mirror_assets.encode.repair._BROADCAST_KEYS", 0)
+    monkeypatch.setattr("mirror_assets.encode.repair.BROADCAST_KEYS", 0)
     _damage(mirrored)
     assert _repair(mirrored).record.markers == MarkerCounts(updates=2, deletes=1, upserts=2)
     assert mirrored.is_equal
@@ -99,7 +99,7 @@ def test_a_row_that_its_reader_loses_or_doubles_is_not_published(
     mirrored: Lab, monkeypatch: pytest.MonkeyPatch, fault: str, broadcast: int
 ) -> None:
     """The comparison has another reader, and its counts are those that must have been written."""
-    monkeypatch.setattr("mirror_assets.encode.repair._BROADCAST_KEYS", broadcast)
+    monkeypatch.setattr("mirror_assets.encode.repair.BROADCAST_KEYS", broadcast)
     faulty = lambda *args, **named: _FAULTS[fault](read_scan(*args, **named))  # noqa: E731
     monkeypatch.setattr(repair, "read_scan", faulty)
     _damage(mirrored)

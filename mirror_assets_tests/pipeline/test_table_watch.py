@@ -217,8 +217,8 @@ class Scripted(TableWatch):
     complete: bool = False
     rounds: list[float] = field(default_factory=list)
 
-    def begin(self, busy: Collection[TableName] = ()) -> int:
-        if busy:  # a turn takes long on a machine that others use
+    def begin(self, busy: Collection[TableName] = (), *, on_disk: bool = False) -> int:
+        if busy or on_disk:  # a turn takes long on a machine that others use
             return 0
         self.rounds.append(time.monotonic())
         action = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
@@ -268,6 +268,63 @@ def test_how_often_tables_are_polled(
     polled(watch, 2.0)
     assert len(watch.rounds) in rounds
     assert all(after - before >= 0.05 for before, after in itertools.pairwise(watch.rounds))
+
+
+@dataclass
+class Counted(TableWatch):
+    """Counts its rounds, by whether they poll all tables."""
+
+    all: int = 0
+    at_rest: int = 0
+
+    def begin(self, busy: Collection[TableName] = (), *, on_disk: bool = False) -> int:
+        self.all += not on_disk
+        self.at_rest += on_disk
+        return super().begin(busy, on_disk=on_disk)
+
+
+def landing(rounds: PollRounds, seconds: float) -> list[TableName]:
+    """Poll for a while; return the tables that need work, as often as that was found."""
+    found, deadline = list[PollResult](), time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        found += rounds.polls(())
+    return [poll.context.name for poll in found if isinstance(poll.action, Land)]
+
+
+def test_tables_at_rest_on_a_disk_are_polled_between_the_rounds(
+    contexts: list[TableContext], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A commit on a local disk waited two seconds at most for its poll; the poll costs no request."""
+    covered(contexts, monkeypatch)
+    monkeypatch.setattr(table_watch, "_DISK_SECONDS", 0.01)
+    monkeypatch.setattr(table_watch, "_DEFAULT_SECONDS", 3600.0)
+    watch = Counted(contexts, {})
+    rounds = PollRounds(watch, 3600.0)
+    assert not landing(rounds, 0.5)
+    commit(tmp_path, 1)
+    monkeypatch.setattr(table_watch, "next_action", lambda *_, is_complete: Land() if is_complete else None)
+    assert landing(rounds, 0.5) == [NAMES[1]], "after work, it waits for the next round: its commits share files"
+    assert watch.all == 1
+    assert watch.at_rest > 2
+
+
+def test_a_longer_interval_is_that_of_all_tables(contexts: list[TableContext], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who sets it wants fewer files."""
+    covered(contexts, monkeypatch)
+    monkeypatch.setattr(table_watch, "_DISK_SECONDS", 0.01)
+    watch = Counted(contexts, {})
+    landing(PollRounds(watch, 3.0), 0.5)
+    assert (watch.all, watch.at_rest) == (1, 0)
+
+
+def test_a_source_that_costs_a_request_has_no_polls_between_the_rounds(
+    contexts: list[TableContext], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    covered(contexts, monkeypatch)
+    monkeypatch.setattr(DeltaLog, "is_on_disk", False)
+    watch = watch_of(contexts)
+    round_of(watch)
+    assert watch.begin(on_disk=True) == 0
 
 
 def test_what_needs_work_gets_it(context: TableContext) -> None:

@@ -15,7 +15,7 @@ from deltalake import DeltaTable, write_deltalake
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror_assets.source.actions import LiveFile
+from mirror_assets.source.actions import Actions, LiveFile
 from mirror_assets.source.batching import (
     Compared,
     DifferingFiles,
@@ -29,6 +29,7 @@ from mirror_assets.source.batching import (
 )
 from mirror_assets.source.commits import Commit, FileVersion
 from mirror_assets.source.errors import LogGap
+from mirror_assets.source.live_file_columns import LiveFileColumns, named_files
 from mirror_assets.source.log import DeltaLog
 from mirror_assets_tests.source.handmade import change, commit_file
 
@@ -36,30 +37,39 @@ _FILE = LiveFile("f", 0, None, 0, {}, None, {})
 _FILES = st.lists(
     st.builds(replace, st.just(_FILE), bytes=st.integers(0, 300), rows=st.none() | st.integers(0, 30)), min_size=1
 )
-_LIMITS = st.builds(Limits, st.just(1), st.integers(1, 80), st.integers(1, 900))
+_LIMITS = st.builds(
+    Limits, st.just(1), st.integers(1, 80), st.integers(1, 900), max_files=st.integers(1, 6) | st.just(100)
+)
+
+
+def _columns(files: list[LiveFile]) -> LiveFileColumns:
+    added = [replace(file, path=f"{at:06}") for at, file in enumerate(files)]
+    return LiveFileColumns(named_files(Actions(added=tuple(added))))
 
 
 @given(_FILES, _LIMITS)
 def test_every_file_is_in_one_chunk_that_is_as_long_as_it_may_be(files: list[LiveFile], limits: Limits) -> None:
-    chunks = chunk_files(files, limits)
+    chunks = chunk_files(_columns(files), limits)
     assert [index for chunk in chunks for index in range(chunk.first, chunk.end)] == list(range(len(files)))
     assert [(chunk.number, chunk.of) for chunk in chunks] == [(n, len(chunks)) for n in range(1, len(chunks) + 1)]
     for chunk in chunks:
         held = files[chunk.first : chunk.end]
         assert (chunk.rows, chunk.bytes) == (sum(f.likely_rows for f in held), sum(f.bytes for f in held))
         assert len(held) == 1 or (chunk.rows <= limits.max_rows and chunk.bytes <= limits.max_bytes)
+        assert len(held) <= limits.max_files
     for before, after in pairwise(chunks):
         following = files[after.first]
         too_long = before.rows + following.likely_rows > limits.max_rows
-        assert too_long or before.bytes + following.bytes > limits.max_bytes
+        is_full = before.end - before.first == limits.max_files
+        assert too_long or is_full or before.bytes + following.bytes > limits.max_bytes
 
 
 @given(_FILES, _LIMITS, st.data())
 def test_who_goes_on_behind_any_chunk_cuts_the_same(files: list[LiveFile], limits: Limits, data: st.DataObject) -> None:
-    chunks = chunk_files(files, limits)
+    chunks = chunk_files(_columns(files), limits)
     landed = data.draw(st.integers(0, len(chunks) - 1))
     end = chunks[landed - 1].end if landed else 0
-    assert chunk_files(files, limits, chunks=landed, landed=end) == chunks[landed:]
+    assert chunk_files(_columns(files), limits, chunks=landed, landed=end) == chunks[landed:]
 
 
 @pytest.fixture
@@ -72,22 +82,27 @@ def log(tmp_path: Path) -> DeltaLog:
 
 
 def test_the_files_of_a_version_are_those_that_lived_then(log: DeltaLog) -> None:
-    before, now = log.data_files(2), log.data_files(3)
-    assert [file.rows for file in before] == [10, 10, 10]
-    assert [file.path for file in before] == sorted(file.path for file in before)
-    assert len({file.path for file in (*before, *now)}) == 4
-    assert sum(file.bytes for file in before) == log.state(2).bytes
+    before, now = log.live_file_columns(2), log.live_file_columns(3)
+    assert before.likely_rows.tolist() == [10, 10, 10]
+    paths = before.named["path"].to_pylist()
+    assert paths == sorted(paths)
+    assert len(before.identities(0, 3) | now.identities(0, 3)) == 4
+    assert before.bytes.sum() == log.state(2).bytes
 
 
 def test_a_version_that_is_not_in_the_log_any_more_has_no_files(log: DeltaLog, tmp_path: Path) -> None:
     commit_file(tmp_path / "t", 1).unlink()
     with pytest.raises(LogGap):
-        log.data_files(2)
+        log.live_file_columns(2)
 
 
-@pytest.mark.parametrize(("limits", "small"), [((30, 10**6), True), ((29, 10**6), False), ((30, 100), False)])
-def test_a_table_below_both_limits_is_small(log: DeltaLog, limits: tuple[int, int], *, small: bool) -> None:
-    assert is_small(log.state(), Limits(1, *limits)) is small
+@pytest.mark.parametrize(
+    ("limits", "small"),
+    [((30, 10**6, 3), True), ((29, 10**6, 3), False), ((30, 100, 3), False), ((30, 10**6, 2), False)],
+)
+def test_a_table_below_all_limits_is_small(log: DeltaLog, limits: tuple[int, int, int], *, small: bool) -> None:
+    rows, size, files = limits
+    assert is_small(log.state(), Limits(1, rows, size, max_files=files)) is small
 
 
 def test_small_commits_share_a_part_and_large_ones_have_their_own() -> None:

@@ -18,6 +18,7 @@ from mirror_assets.lakes.errors import SourceUnreadable
 from mirror_assets.source.errors import LogGap
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.replay import Snapshot
+from mirror_assets_tests.source.columns import assert_same_files
 from mirror_assets_tests.source.handmade import (
     PROTOCOL,
     Action,
@@ -66,6 +67,7 @@ def test_every_form_of_a_checkpoint_says_the_same(table: Path, form: str) -> Non
     log = _without_commits(table, range(6))
     assert log.versions() == (5, 6, 7, 8)
     for snapshot, other in zip(log.snapshots(range(5, 9)), whole, strict=True):
+        assert_same_files(log, snapshot)
         assert (snapshot.files, snapshot.metadata, snapshot.protocol) == (other.files, other.metadata, other.protocol)
         assert [(t.path, t.deleted_ms) for t in snapshot.tombstones] == [
             (t.path, t.deleted_ms) for t in other.tombstones
@@ -172,6 +174,7 @@ def test_a_checkpoint_that_cannot_be_read_is_left_out(table: Path, form: str) ->
         classic(table, 5).write_bytes(content[:-100] if form == "cut off" else b"garbage")
     log = DeltaLog(str(table))
     assert (log.snapshot(8), log.state().files) == (whole, len(whole.files))
+    assert_same_files(log, whole)
     assert log.state(6).files == len(log.snapshot(6).files)
     with pytest.raises((SourceUnreadable, LogGap), match=r"checkpoint|sidecar|commit 5"):
         _without_commits(table, range(6)).snapshot(8)
@@ -201,6 +204,7 @@ def test_random_histories_are_replayed(data: st.DataObject) -> None:
         wanted = data.draw(st.sets(st.sampled_from(log.versions()), min_size=1))
         for snapshot in log.snapshots(wanted):
             assert _live(snapshot) == lake.states[snapshot.version]
+            assert_same_files(log, snapshot)
 
 
 def _drawn_form(data: st.DataObject, table: Path, version: int) -> None:

@@ -138,3 +138,9 @@ def test_bytes_are_those_that_the_feed_reads() -> None:
     assert describe(0, _actions(added=added, removed=removed), 0, _gone).bytes == 12
     with_changes = describe(0, _actions(added=added, removed=removed, change_files=(_file("c", size=2),)), 0, _gone)
     assert (with_changes.bytes, with_changes.has_cdc) == (2, True)
+
+
+def test_all_files_that_the_actions_name_are_counted_also_those_of_rewrites() -> None:
+    moved = replace(_file("b", records=2), data_change=False)
+    found = _actions(added=(_file("a", records=1), moved), removed=(_file("c", records=1),), change_files=(_file("d"),))
+    assert describe(0, found, 0, _gone).named_files == 4

@@ -265,7 +265,7 @@ def test_a_log_that_deltalake_refuses_is_replayed(tmp_path: Path, form: str) -> 
     log = DeltaLog(str(tmp_path))
     state = log.state()
     assert (state.version, state.files, state.feed_enabled, len(state.schema.fields)) == (1, 2, True, 2)
-    assert [file.path for file in log.data_files(1)] == ["a.parquet", "b.parquet"]
+    assert [file.path for file in log.reopened().snapshot(1).files] == ["a.parquet", "b.parquet"]
     assert [commit.version for commit in log.commits(1, 1)] == [1]
     assert log.state(0).files == 1
 

@@ -58,7 +58,7 @@ def log_of(unity: LoopbackUnity) -> DeltaLog:
 
 
 def ids_at(log: DeltaLog, version: int) -> int:
-    return sum(file.rows or 0 for file in log.data_files(version))
+    return sum(file.rows or 0 for file in log.reopened().snapshot(version).files)
 
 
 def test_published_and_staged_commits_are_one_log(unity: LoopbackUnity, managed: ManagedTable) -> None:

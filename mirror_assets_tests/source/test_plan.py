@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from weakref import WeakSet
 
 import pytest
 from hypothesis import given
@@ -57,6 +59,56 @@ def test_a_slice_says_what_it_holds() -> None:
     assert (planned.schema, planned.table_id) == (parse_schema(_V0), "table-1")
     assert planned.assignments == (PartAssignment(5, 0, 1, unpaired=True), PartAssignment(7, 1, 3, unpaired=True))
     assert planned.parts == 4
+
+
+def test_commits_are_taken_as_slices_need_them() -> None:
+    taken = list[int]()
+
+    def commits() -> Iterator[Commit]:
+        for version in range(5, 25):
+            taken.append(version)
+            yield change(version, rows=5_000)
+
+    request = replace(_request([]), tip=24, commits=commits())
+    plan = plan_slices(request, at_most=3)
+    assert ranges(plan) == [(5, 6), (7, 8), (9, 10)]
+    assert taken == list(range(5, 12)), "the commits of three slices, and the one that shows where the last ends"
+    whole = plan_slices(_request([change(version, rows=5_000) for version in range(5, 25)]))
+    assert plan.slices == whole.slices[:3]
+
+
+def test_the_commits_of_two_slices_are_held_at_most() -> None:
+    alive = WeakSet[Commit]()
+    most = 0
+
+    def commits() -> Iterator[Commit]:
+        nonlocal most
+        for version in range(5, 105):
+            commit = change(version, rows=2_500)
+            alive.add(commit)
+            most = max(most, len(alive))
+            yield commit
+
+    plan = plan_slices(replace(_request([]), tip=104, commits=commits()))
+    assert len(plan.slices) == 25
+    assert most <= 2 * 4 + 2, "a slice and the next, and the commit that shows where it ends"
+
+
+def test_a_break_is_known_when_the_slices_before_it_are() -> None:
+    commits = [change(5), change(6), change(7, metadata=feed_metadata(_OTHER)), change(8)]
+    plan = plan_slices(_request(commits), at_most=1)
+    assert (ranges(plan), plan.stop is not None) == ([(5, 6)], True)
+    assert plan_slices(_request(commits, limits=Limits(1, 10, 10**6)), at_most=1).stop is None
+
+
+def test_a_slice_has_the_files_that_its_limit_allows() -> None:
+    commits = [replace(change(version), named_files=files) for version, files in enumerate([4, 6, 1, 30, 9], 5)]
+    assert ranges(plan_slices(_request(commits, limits=replace(_WIDE, max_files=10)))) == [
+        (5, 6),
+        (7, 7),
+        (8, 8),
+        (9, 9),
+    ]
 
 
 def test_commits_without_changes_make_a_slice_without_parts() -> None:
@@ -116,7 +168,7 @@ def test_commits_before_a_replacement_are_mirrored_when_they_are_known_to_be_the
     assert ranges(plan) == [(5, 5)]
     assert plan.stop is not None
     assert (plan.stop.version, plan.stop.kind) == (6, BreakKind.TABLE_REPLACED)
-    before = plan_slices(replace(request, covered_table_id="table-1", tip=5, commits=request.commits[:1]))
+    before = plan_slices(replace(request, covered_table_id="table-1", tip=5, commits=commits[:1]))
     assert before == Plan(plan.slices)
 
 

@@ -103,6 +103,15 @@ def test_commits_have_all_their_files(tmp_path: Path) -> None:
     assert [bool(commit.change_files) for commit in commits][:5] == [False, False, True, True, False]
 
 
+def test_few_commits_are_held_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = _history(tmp_path / "t")
+    log, whole = DeltaLog(str(path)), list(DeltaLog(str(path)).logged_commits(0, 7))
+    monkeypatch.setattr("mirror_assets.source.log._COMMITS", 2)
+    for commit, expected in zip(log.logged_commits(0, 7), whole, strict=True):
+        assert commit == expected
+        assert len(log._known.commits) <= 2
+
+
 def test_files_in_folders_of_the_log_are_no_commits(tmp_path: Path) -> None:
     """Copies that someone keeps there; Delta lists the log's folder alone."""
     path = _history(tmp_path / "t")

@@ -9,16 +9,29 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+from weakref import ref
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from mirror_assets.landing.format import decode
-from mirror_assets.landing.generations import Verified
+from mirror_assets.landing.format import CommittedFile, MarkerCounts, decode
+from mirror_assets.landing.generations import Generation, Verified, list_history
 from mirror_assets.landing.metadata import metadata_bytes
 from mirror_assets.landing.names import PROCESSED
 from mirror_assets.landing.publish import publish
+from mirror_assets.landing.state import read_manifest
 from mirror_assets.landing.steps import drive
-from mirror_assets.verify.landed import file_continuity, incremental_continuity, metadata_unchanged
+from mirror_assets.verify.landed import (
+    CommittedFiles,
+    HistoryReader,
+    file_continuity,
+    incremental_continuity,
+    metadata_unchanged,
+)
 from mirror_assets.zones import LocalStore
 from mirror_assets.zones.errors import STORE_DENIED
 from mirror_assets_tests.landing.schedules import roll_ups_of
@@ -102,6 +115,7 @@ def test_the_incremental_check_reports_new_damage_like_the_whole_check(verified:
     ("name", "text"),
     [
         (f"{9:020d}.parquet", f"{9:020d}.parquet was not published by this mirror"),
+        (f"{'9' * 20}.parquet", f"{'9' * 20}.parquet was not published by this mirror"),
         (f"{8:020d}.parquet.tmp", "not published by this mirror: its name is not 20 digits"),
         ("part-0001.parquet", "not published by this mirror: its name is not 20 digits"),
         ("day=1/part-0001.parquet", "day=1 was not published by this mirror"),
@@ -246,3 +260,64 @@ def test_keys_may_be_added_where_none_were_and_nothing_else(
     store.delete(TABLE.metadata)
     store.create(TABLE.metadata, metadata_bytes(declared))
     assert metadata_unchanged(store, TABLE, requested).passed is passes
+
+
+def test_a_finished_file_must_have_its_committed_size(verified: CountingStore) -> None:
+    path = f"{TABLE.folder}/{PROCESSED}/{1:020d}.parquet"
+    size = verified.local_path(path).stat().st_size
+    verified.local_path(path).write_bytes(b"PAR1")
+    assert file_continuity(verified, TABLE, None).problems == (f"{path} has 4 bytes, and {size} were committed",)
+
+
+def test_a_finished_file_of_another_program_is_no_problem(verified: CountingStore) -> None:
+    verified.create(f"{TABLE.folder}/{PROCESSED}/{'9' * 20}.parquet", b"x")
+    assert file_continuity(verified, TABLE, None).passed
+
+
+def test_one_roll_up_is_in_memory_at_a_time(store: CountingStore) -> None:
+    """However many generations there are: numbers and sizes alone are held of all files."""
+    with roll_ups_of({"GENERATIONS": 5, "KEPT": 5, "FILES": 100}):
+        land(store, 43)
+    manifest = drive(read_manifest(TABLE), store)
+    assert manifest is not None
+    reader = HistoryReader(store, TABLE, manifest.manifest, drive(list_history(TABLE, 1), store))
+    held, numbers, seen = list[int](), list[int](), list[ref[Generation]]()
+    for generation in reader.generations():
+        numbers += [file.number for file in generation.files]
+        seen.append(ref(generation))
+        held.append(sum(one() is not None for one in seen))
+    assert numbers == list(range(1, 44))
+    assert (reader.problems, reader.is_whole) == ((), True)
+    assert max(held) <= 5 + 2 * 5 + 2
+
+
+_NUMBERS = st.lists(st.lists(st.tuples(st.integers(1, 9), st.integers(0, 9)), max_size=3), min_size=1, max_size=5)
+
+
+@given(_NUMBERS, st.sets(st.integers(1, 10)), st.lists(st.integers(1, 11)))
+def test_committed_files_are_those_of_all_generations_at_once(
+    committed: list[list[tuple[int, int]]], waiting: set[int], asked: list[int]
+) -> None:
+    """Also where damage has two files of one number: the later one counts."""
+    generations = [
+        cast(
+            "Generation",
+            SimpleNamespace(
+                files=tuple(
+                    CommittedFile(number=number, etag="e", bytes=size, sha256=None, markers=MarkerCounts())
+                    for number, size in one
+                )
+            ),
+        )
+        for one in committed
+    ]
+    found = CommittedFiles(lambda: generations, waiting)
+    whole = {file.number: file for generation in generations for file in generation.files}
+    assert found.newest is generations[-1]
+    assert found.numbers.tolist() == sorted(whole)
+    expected = [whole[number].bytes if number in whole else -1 for number in asked]
+    assert found.sizes(np.array(asked, np.int64)).tolist() == expected
+    for number in range(1, 11):
+        assert found.file(number) == (whole.get(number) if number in waiting else None)
+        kept = [(file, one) for one in generations for file in one.files if file.number == number and number in waiting]
+        assert found.records.get(number, []) == kept

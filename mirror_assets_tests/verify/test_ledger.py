@@ -209,7 +209,7 @@ def test_a_version_has_a_file_that_one_commit_removed_and_added_again(table: Han
     assert version_ledger(log, 1).by_statistics.rows == 15
     chunks = [version_ledger(log, 1, first, first + 1).by_statistics.rows for first in range(2)]
     assert chunks == [10, 5]
-    assert [file.rows for file in log.data_files(1)] == [10, 5]
+    assert [file.rows for file in log.reopened().snapshot(1).files] == [10, 5]
 
 
 def test_a_file_that_is_live_without_delta_rs_knowing_is_added_once_more(table: HandmadeTable) -> None:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import SparkSession
 
 from mirror_assets.landing.format import MarkerCounts, SliceRecord, StagedPart
 from mirror_assets.landing.names import SliceKey
@@ -109,12 +110,17 @@ class Slice:
             markers = pa.array(found.marker[rows], pa.int32())
             table = pa.table({"id": found.key[rows], ROW_MARKER: markers})
             name = f"part-{index:05d}.parquet"
-            parts.append(StagedPart(name=name, etag="e", bytes=1, sha256=None, markers=MarkerCounts(inserts=size)))
+            parts.append(StagedPart(name=name, etag="e", bytes=1, sha256=None, markers=_counted(found.marker[rows])))
             path = store.local_path(_record(parts).folder.part(name))
             path.parent.mkdir(parents=True, exist_ok=True)
             pq.write_table(table, path, use_dictionary=False)
             at += size
         return StagedSlice(store, _record(parts).model_copy(update={"keys": ("id",)}), store)
+
+
+def _counted(markers: _Numbers) -> MarkerCounts:
+    inserts, updates, deletes = np.bincount(markers, minlength=3).tolist()
+    return MarkerCounts(inserts=inserts, updates=updates, deletes=deletes)
 
 
 @dataclass(frozen=True)
@@ -150,10 +156,15 @@ def _sums(changes: Changes, with_values: bool) -> CommitSums:
     return CommitSums(int(new.sum()), int(old.sum()), (int(hashes[new].sum()), 0), (int(changes.key[old].sum()), 0))
 
 
-def problems(slice_: Slice, folder: Path, commits: int) -> str:
-    """Return what the checks of keys and of their order find in the files."""
+def problems(slice_: Slice, folder: Path, commits: int, spark: SparkSession | None = None) -> str:
+    """Return what the checks of keys and of their order find in the files; with `spark`, as in a large slice."""
+
+    def session() -> SparkSession:
+        assert spark is not None
+        return spark
+
     staged = slice_.staged(folder)
-    keys = inspect_keys(staged, lambda: commits)
+    keys = inspect_keys(staged, lambda: commits, session, most_rows_here=0 if spark else 10**9)
     return key_uniqueness(keys).message or row_order(staged, keys, InMemory(slice_)).message
 
 
@@ -176,12 +187,12 @@ def _random_slice(seed: int, most_rows: int) -> Slice:
     return Slice.cut(changes, bounds)
 
 
-def _try(seed: int, most_rows: int, folder: Path) -> int:
+def _try(seed: int, most_rows: int, folder: Path, spark: SparkSession | None = None) -> int:
     """Exchange two parts, then two rows of a key, and return how many of both matter; those are seen."""
     slice_ = _random_slice(seed, most_rows)
     draw = np.random.default_rng(seed)
     if draw.random() < 0.1:
-        assert problems(slice_, folder / "right", _COMMITS) == "", f"seed {seed}"
+        assert problems(slice_, folder / "right", _COMMITS, spark) == "", f"seed {seed}"
     one, other = draw.choice(len(slice_.sizes), 2, replace=False).tolist()
     wrong = [slice_.with_parts_exchanged(one, other)]
     of_key = np.flatnonzero(slice_.changes.key == draw.choice(slice_.changes.key))
@@ -189,7 +200,7 @@ def _try(seed: int, most_rows: int, folder: Path) -> int:
         wrong.append(slice_.with_rows_exchanged(*draw.choice(of_key, 2, replace=False)))
     mattering = [found for found in wrong if found.found().replayed() != slice_.found().replayed()]
     for number, found in enumerate(mattering):
-        assert problems(found, folder / str(number), _COMMITS) != "", f"seed {seed}: exchange {number}"
+        assert problems(found, folder / str(number), _COMMITS, spark) != "", f"seed {seed}: exchange {number}"
     shutil.rmtree(folder, ignore_errors=True)
     return len(mattering)
 
@@ -199,6 +210,11 @@ def test_exchanges_that_matter_are_seen(tmp_path: Path) -> None:
     figures.report("exchanged parts or rows", "slices", len(mattered))
     figures.report("exchanged parts or rows", "mattered, and seen", sum(mattered))
     assert sum(mattered) > 60
+
+
+def test_spark_sees_exchanges_that_matter(spark: SparkSession, tmp_path: Path) -> None:
+    mattered = [_try(seed, 2_000, tmp_path / "slice", spark) for seed in range(100, 112)]
+    assert sum(mattered) > 6
 
 
 def test_one_key_among_many_whose_changes_differ_is_enough(tmp_path: Path) -> None:
@@ -212,8 +228,10 @@ def test_one_key_among_many_whose_changes_differ_is_enough(tmp_path: Path) -> No
 
 
 @pytest.mark.soak
-def test_exchanges_in_slices_of_up_to_20_million_rows_are_seen(tmp_path: Path) -> None:
+def test_exchanges_in_slices_of_up_to_20_million_rows_are_seen(spark: SparkSession, tmp_path: Path) -> None:
     sizes = [2_000] * 900 + [200_000] * 90 + [20_000_000] * 10
-    mattered = [_try(seed, most, tmp_path / "slice") for seed, most in enumerate(sizes)]
+    mattered = [
+        _try(seed, most, tmp_path / "slice", spark if most > 2_000 else None) for seed, most in enumerate(sizes)
+    ]
     figures.report("exchanged parts or rows, up to 20 million rows", "slices", len(mattered))
     figures.report("exchanged parts or rows, up to 20 million rows", "mattered, and seen", sum(mattered))

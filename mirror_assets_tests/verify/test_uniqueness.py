@@ -1,12 +1,12 @@
 """Keys of several rows, in parts written by hand: rows that can't follow one another, and keys whose order is open.
 
-Their hashes are equal for equal keys, and different for different ones, whatever their types.
+Small slices are inspected in this process, large ones by Spark: both find the same, whatever the types of the keys.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from itertools import pairwise, permutations
@@ -18,41 +18,59 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pyspark.sql import Column, SparkSession
+from pyspark.sql import functions as F
 
-from mirror_assets.landing.format import MarkerCounts, SliceRecord, StagedPart
+from mirror_assets.landing.format import MarkerCounts, SliceKind, StagedPart
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.state import CommitPosition
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.verify import uniqueness
-from mirror_assets.verify.staged import StagedSlice
-from mirror_assets.verify.uniqueness import Hashes, Markers, hash_keys, inspect_keys, key_uniqueness, read_hashes
+from mirror_assets.verify.staged import Numbers, StagedSlice
+from mirror_assets.verify.uniqueness import Hashes, KeyInspection, hash_keys, inspect_keys, key_uniqueness, read_hashes
 from mirror_assets.zones import LocalStore
 from mirror_assets_tests.landing.staging import new_record
 
 Row = tuple[int, str, int]
 
 
-def staged_rows(folder: Path, parts: Sequence[Sequence[Row]]) -> StagedSlice:
-    """A slice of changes with two key columns, whose parts hold these rows: key, key, marker."""
-    store, staged = LocalStore(folder), []
-    for index, rows in enumerate(parts):
+def staged_rows(folder: Path, parts: Sequence[Sequence[Row]], versions: Mapping[int, int] | None = None) -> StagedSlice:
+    """A slice of changes with two key columns, whose parts hold these rows: key, key, marker.
+
+    `versions` are those of parts that are of one commit.
+    """
+    tables = []
+    for rows in parts:
         ids, places, markers = zip(*rows, strict=True) if rows else ((), (), ())
-        part = StagedPart(
-            name=f"part-{index:05d}.parquet", etag="e", bytes=1, sha256=None, markers=MarkerCounts(inserts=len(rows))
-        )
-        staged.append(part)
         columns = {"id": pa.array(ids, pa.int64()), "place": pa.array(places, pa.string())}
-        table = pa.table(columns | {ROW_MARKER: pa.array(markers, pa.int32())})
-        path = store.local_path(_record(tuple(staged)).folder.part(part.name))
+        tables.append(pa.table(columns | {ROW_MARKER: pa.array(markers, pa.int32())}))
+    return staged_tables(folder, tables, versions or {})
+
+
+def staged_tables(
+    folder: Path, tables: Sequence[pa.Table], versions: Mapping[int, int], kind: SliceKind = SliceKind.CHANGES
+) -> StagedSlice:
+    """A slice whose parts hold these rows; all columns but the marker are keys."""
+    store, staged = LocalStore(folder), list[StagedPart]()
+    keys = tuple(dict.fromkeys(name for table in tables for name in table.column_names if name != ROW_MARKER))
+    position = CommitPosition(epoch=1, incarnation="i", generation=2, first_number=2, covered=1)
+    record = new_record(position, SliceKey(1, 2, 5), "0" * 30, ()).model_copy(update={"keys": keys, "kind": kind})
+    for index, table in enumerate(tables):
+        name, version = f"part-{index:05d}.parquet", versions.get(index)
+        counts = MarkerCounts(inserts=table.num_rows)
+        staged.append(
+            StagedPart(
+                name=name, etag="e", bytes=1, sha256=None, markers=counts, first_version=version, last_version=version
+            )
+        )
+        path = store.local_path(record.folder.part(name))
         path.parent.mkdir(parents=True, exist_ok=True)
         pq.write_table(table, path)
-    return StagedSlice(store, _record(tuple(staged)), store)
+    return StagedSlice(store, record.model_copy(update={"parts": tuple(staged)}), store)
 
 
-def _record(parts: tuple[StagedPart, ...]) -> SliceRecord:
-    position = CommitPosition(epoch=1, incarnation="i", generation=2, first_number=2, covered=1)
-    record = new_record(position, SliceKey(1, 2, 5), "0" * 30, parts)
-    return record.model_copy(update={"keys": ("id", "place")})
+def _no_spark() -> SparkSession:
+    raise AssertionError
 
 
 _INSERT, _UPDATE, _DELETE = int(Marker.INSERT), int(Marker.UPDATE), int(Marker.DELETE)
@@ -81,9 +99,17 @@ def _makes_sense(markers: Sequence[int]) -> bool:
     return all((before == _DELETE) == (after == _INSERT) for before, after in pairwise(markers))
 
 
-def _problems(folder: Path, parts: list[list[Row]], share_rows: int = 1_000) -> str:
-    staged = staged_rows(folder, parts)
-    return key_uniqueness(inspect_keys(staged, lambda: _COMMITS, share_rows)).message
+def _problems(folder: Path, parts: list[list[Row]]) -> str:
+    return key_uniqueness(inspect_keys(staged_rows(folder, parts), lambda: _COMMITS, _no_spark)).message
+
+
+def _by_both(spark: SparkSession, staged: StagedSlice, allowed: int) -> KeyInspection:
+    """Return what is found in this process, which Spark finds also."""
+    here = inspect_keys(staged, lambda: allowed, _no_spark)
+    by_spark = inspect_keys(staged, lambda: allowed, lambda: spark, most_rows_here=0)
+    assert (by_spark.repeated, by_spark.problems) == (here.repeated, here.problems)
+    assert here.problems or by_spark == here
+    return here
 
 
 @pytest.mark.parametrize(
@@ -124,7 +150,7 @@ def test_what_can_follow_passes_and_any_row_less_may_not(
         was_there = there.get((id_, place), len(rows) % 2 == 0)
         rows.append((id_, place, (_UPDATE if stays else _DELETE) if was_there else _INSERT))
         there[id_, place] = stays or not was_there
-    keys = inspect_keys(staged_rows(tmp_path_factory.mktemp("slice"), _cut(rows, parts)), lambda: _COMMITS)
+    keys = inspect_keys(staged_rows(tmp_path_factory.mktemp("slice"), _cut(rows, parts)), lambda: _COMMITS, _no_spark)
     assert keys.problems == ()
     of_keys = defaultdict[tuple[int, str], list[int]](list)
     for id_, place, marker in rows:
@@ -140,24 +166,58 @@ def test_what_can_follow_passes_and_any_row_less_may_not(
         assert (_problems(tmp_path_factory.mktemp("slice"), [again]) != "") == wrong
 
 
-_ROWS = st.lists(
-    st.tuples(st.integers(0, 6), st.sampled_from(["", "a", "ab", "ä" * 9]), st.sampled_from(list(map(int, Marker)))),
-    min_size=1,
-    max_size=40,
-)
+def _lives(draw: np.random.Generator, keys: int, rows: int) -> list[Row]:
+    """Rows that can follow one another."""
+    there, made = draw.random(keys) < 0.5, list[Row]()
+    for key in draw.integers(0, keys, rows).tolist():
+        stays = draw.random() < 0.7
+        made.append((key, "ab"[key % 2], (_UPDATE if stays else _DELETE) if there[key] else _INSERT))
+        there[key] = stays or not there[key]
+    return made
 
 
-@given(_ROWS, st.integers(1, 3), st.integers(1, 12))
-def test_shares_give_what_all_rows_give(
-    tmp_path_factory: pytest.TempPathFactory, rows: list[Row], parts: int, share_rows: int
-) -> None:
-    staged = staged_rows(tmp_path_factory.mktemp("slice"), _cut(rows, parts))
+def _damaged(draw: np.random.Generator, rows: list[Row]) -> list[Row]:
+    """The rows with one in another place, again, with another marker, or as one of another key."""
+    at, other = draw.integers(0, len(rows), 2).tolist()
+    damage = int(draw.integers(0, 4))
+    if damage == 0:
+        return [*rows[:at], *rows[at + 1 :], rows[at]]
+    if damage == 1:
+        return [*rows[:other], rows[at], *rows[other:]]
+    key, place, marker = rows[at]
+    changed = (key, place, (marker + 1) % 3) if damage == 2 else (*rows[other][:2], marker)
+    return [*rows[:at], changed, *rows[at + 1 :]]
 
-    def inspect(rows_of_a_share: int) -> tuple[object, ...]:
-        keys = inspect_keys(staged, lambda: len(rows), rows_of_a_share)
-        return keys.repeated, keys.order_is_open, keys.values_decide, sorted(keys.problems), keys.markers.tolist()
 
-    assert inspect(share_rows) == inspect(len(rows))
+@pytest.mark.parametrize("seed", range(16))
+def test_spark_finds_in_large_slices_what_is_found_here(spark: SparkSession, tmp_path: Path, seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    rows = _lives(draw, keys=int(draw.choice([3, 40, 1_000])), rows=int(draw.integers(2, 300)))
+    rows = rows if seed % 4 == 0 else _damaged(draw, rows)
+    parts = _cut(rows, int(draw.integers(1, 6)))
+    versions = {index: int(draw.integers(2, 5)) for index in range(len(parts)) if seed % 3 == 0}
+    allowed = 3 if seed % 5 == 1 else _COMMITS
+    found = _by_both(spark, staged_rows(tmp_path, parts, versions), allowed)
+    assert found.repeated or len(rows) < 300
+    assert seed % 12 or versions or not found.problems
+
+
+def test_too_many_rows_of_a_key_are_counted_by_both(spark: SparkSession, tmp_path: Path) -> None:
+    rows: list[Row] = [
+        (1, "a", _UPDATE),
+        *((7, "b", _UPDATE) for _ in range(9)),
+        *((8, "b", _UPDATE) for _ in range(3)),
+    ]
+    found = _by_both(spark, staged_rows(tmp_path, _cut(rows, 3)), allowed=3)
+    assert found.problems == ("key «id=7, place='b'» has 9 rows in 3 commits",)
+
+
+def test_a_key_twice_in_a_part_of_one_commit_is_found_by_both(spark: SparkSession, tmp_path: Path) -> None:
+    rows: list[Row] = [(number, "a", _UPDATE) for number in (1, 2, 1)]
+    found = _by_both(spark, staged_rows(tmp_path, [rows], {0: 4}), _COMMITS)
+    assert found.problems == (
+        "key «id=1, place='a'» is updated twice in one commit, or while it is not there: row 2 of part-00000.parquet",
+    )
 
 
 def test_the_log_is_read_only_if_a_key_has_several_rows(tmp_path: Path) -> None:
@@ -165,20 +225,94 @@ def test_the_log_is_read_only_if_a_key_has_several_rows(tmp_path: Path) -> None:
         raise AssertionError
 
     rows: list[Row] = [(1, "a", _INSERT), (1, "b", _INSERT)]
-    assert inspect_keys(staged_rows(tmp_path, [rows]), requested).repeated == 0
+    assert inspect_keys(staged_rows(tmp_path, [rows]), requested, _no_spark).repeated == 0
 
 
-def test_keys_that_only_share_a_hash_are_no_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def collide(staged: StagedSlice) -> tuple[Hashes, Markers]:
-        hashes, markers = read_hashes(staged)
-        return hashes & np.uint64(3), markers
+def test_keys_that_only_share_a_hash_are_no_problem(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def collide_here(staged: StagedSlice) -> tuple[Hashes, Numbers]:
+        hashes, rows = read_hashes(staged)
+        return hashes & np.uint64(3), rows
 
-    monkeypatch.setattr(uniqueness, "read_hashes", collide)
+    def collide_on_spark(*keys: Column) -> Column:
+        return F.hash(*keys).bitwiseAND(3)
+
+    monkeypatch.setattr(uniqueness, "read_hashes", collide_here)
+    monkeypatch.setattr("pyspark.sql.functions.xxhash64", collide_on_spark)
     rows: list[Row] = [(number, "a" * 50, _INSERT) for number in range(100)]
-    assert _problems(tmp_path / "right", [rows]) == ""
-    wrong = _problems(tmp_path / "wrong", [rows, [(7, "a" * 50, _INSERT), (8, "a" * 51, _INSERT)]])
-    assert wrong.count("is inserted while it is there") == 1
-    assert "row 0 of part-00001.parquet" in wrong
+    again: list[Row] = [(7, "a" * 50, _INSERT), (8, "a" * 51, _INSERT)]
+    for parts, problems in (([rows], 0), ([rows, again], 1)):
+        staged = staged_rows(tmp_path / str(problems), parts)
+        for most_rows_here in (0, 1_000):
+            found = inspect_keys(staged, lambda: _COMMITS, lambda: spark, most_rows_here)
+            assert len(found.problems) == problems
+    assert "is inserted while it is there" in found.problems[0]
+    assert "row 0 of part-00001.parquet" in found.problems[0]
+
+
+_RUNS = st.lists(st.lists(st.integers(0, 40), min_size=1, max_size=20, unique=True).map(sorted), max_size=4)
+
+
+@given(st.lists(_RUNS, min_size=1, max_size=3), st.integers(1, 8))
+def test_runs_of_ascending_keys_that_do_not_overlap_need_no_sort(
+    tmp_path_factory: pytest.TempPathFactory, runs: list[list[list[int]]], batch_rows: int
+) -> None:
+    parts = [[key for run in of_part for key in run] for of_part in runs]
+    tables = [pa.table({"id": pa.array(keys, pa.int64())}) for keys in parts]
+    staged = staged_tables(tmp_path_factory.mktemp("slice"), tables, {}, SliceKind.APPENDS)
+    keys = [key for of_part in parts for key in of_part]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(uniqueness, "_RUN_ROWS", batch_rows)
+        found = inspect_keys(staged, lambda: 1, _no_spark)
+        assert (found.problems == ()) == (len(set(keys)) == len(keys))
+        patch.setattr(uniqueness, "_inspect_here", lambda *_: KeyInspection(repeated=-1))
+        if keys == sorted(set(keys)):
+            assert inspect_keys(staged, lambda: 1, _no_spark).repeated == 0
+
+
+def _of_kinds(folder: Path, names: Sequence[str], rows: Sequence[tuple[object, ...]]) -> StagedSlice:
+    columns = {f"key{n}": pa.array([row[n] for row in rows], _KINDS[name][0]) for n, name in enumerate(names)}
+    return staged_tables(folder, [pa.table(columns)], {}, SliceKind.APPENDS)
+
+
+@given(st.lists(st.sampled_from(sorted(_KINDS)), min_size=1, max_size=4), st.data())
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_keys_are_the_same_only_if_all_their_values_are(
+    tmp_path_factory: pytest.TempPathFactory, names: list[str], data: st.DataObject
+) -> None:
+    rows = data.draw(st.lists(st.tuples(*(_KINDS[name][1] for name in names)), min_size=1, max_size=30))
+    staged = _of_kinds(tmp_path_factory.mktemp("slice"), names, rows)
+    found = inspect_keys(staged, lambda: 1, _no_spark)
+    repeated = [count for count in Counter(rows).values() if count > 1]
+    assert found.repeated == len(repeated)
+    assert sum(f"has {count} rows" in problem for problem in found.problems for count in repeated[:1]) >= bool(repeated)
+
+
+def test_spark_compares_keys_of_all_types(spark: SparkSession, tmp_path: Path) -> None:
+    names = sorted(_KINDS)
+    values: dict[str, object] = {
+        "bigint": 2**41,
+        "binary": b"",
+        "boolean": True,
+        "date": date(1, 1, 1),
+        "decimal": Decimal("0.1"),
+    }
+    values |= {"string": "ä", "timestamp": datetime(9999, 1, 1), "tinyint": -1}  # noqa: DTZ001
+    others: dict[str, object] = {
+        "bigint": 0,
+        "binary": b"a",
+        "boolean": False,
+        "date": date(9999, 12, 31),
+        "decimal": Decimal(0),
+    }
+    others |= {"string": "", "timestamp": datetime(1, 1, 1), "tinyint": 1}  # noqa: DTZ001
+    row = tuple(values[name] for name in names)
+    differing = [(*row[:n], others[name], *row[n + 1 :]) for n, name in enumerate(names)]
+    assert _by_both(spark, _of_kinds(tmp_path / "right", names, [row, *differing]), 1).repeated == 0
+    (problem,) = _by_both(spark, _of_kinds(tmp_path / "wrong", names, [row, *differing, row]), 1).problems
+    assert "key2=" in problem
+    assert problem.endswith("has 2 rows that were appended")
 
 
 @given(st.lists(st.sampled_from(sorted(_KINDS)), min_size=1, max_size=4), st.integers(0, 3), st.data())

@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from mirror_assets.composition import spark_settings_of
+from mirror_assets.composition import compose, spark_settings_of
 from mirror_assets.config.model import Config
 from mirror_assets.errors import ErrorCode, SettingError
 from mirror_assets.lakes.azure_identity import HADOOP_AZURE, CredentialKind
+from mirror_assets.pipeline.spark_sessions import no_spark
 from mirror_assets.zones.onelake.clients import shared_clients
+from mirror_assets.zones.onelake.onelake_store import OneLakeStore
 from mirror_assets.zones.onelake.onelake_zone import OneLakeConfig, Staging
 from mirror_assets_tests.config.reading import mistake, read
 from mirror_assets_tests.errors import raises
@@ -84,3 +86,11 @@ def test_a_credential_without_its_variables_names_them(monkeypatch: pytest.Monke
         SettingError, ErrorCode.CREDENTIAL_UNFIT, match="AZURE_TENANT_ID, AZURE_CLIENT_ID, AZURE_CLIENT_SECRET"
     ):
         parsed(f"{HERE}, credential: client_secret").zone.open()
+
+
+@pytest.mark.parametrize(("needs_zone", "seconds"), [(True, 120), (False, 20)])
+def test_commands_for_which_a_person_waits_repeat_requests_for_less_time(*, needs_zone: bool, seconds: int) -> None:
+    """`status`, `plan` and `validate` need no landing zone: each reports one that doesn't answer."""
+    store = compose(parsed(HERE), no_spark, needs_zone=needs_zone).store
+    assert isinstance(store, OneLakeStore)
+    assert store._requests._policy.limit_seconds == seconds

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import NamedTuple
 from uuid import uuid4
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -22,13 +25,13 @@ from mirror_assets.source.actions import LiveFile
 from mirror_assets.source.read_errors import translated
 from mirror_assets.source.source_files import SourceFiles
 
-# Footers become Arrow tables in batches of this size, which need less memory than Python's objects.
-_BATCH = 1_000
+# A batch of footers has about this many column chunks, 30 MB as Python's objects, however wide the table is.
+_BATCH_CHUNKS, _MOST_FILES, _FIRST_FILES = 100_000, 1_000, 100
 
 
 @dataclass(frozen=True)
 class FooterReader:
-    """Reads the footers of one table; a cache on disk has those of the newest version's files.
+    """Reads the footers of one table in batches; a cache on disk has those of the newest version's files.
 
     Delta's data files never change. The cache is one Parquet file per table, replaced by a rename, so processes need no
     lock: the last one to finish wins, and what it lacks is read again.
@@ -40,23 +43,36 @@ class FooterReader:
     opener: SourceFiles
     cache: Path | None = None
 
-    def read(self, files: Sequence[LiveFile]) -> Footers:
-        """Return the footers of the files, in their order.
+    def read(self, files: Sequence[LiveFile], is_dropped: Callable[[str], bool] = lambda _: False) -> Footers:
+        """Return the sums of the files' footers; `is_dropped` says whether the table lacks a Parquet column.
 
         Raises StopError for a file that is missing or no Parquet, SettingError for a cache that can't be used, and
         what the storage raises.
         """
-        cached = self._cached()
-        known = set(_keys(cached))
-        missing = [file for file in files if (file.path, file.bytes) not in known]
-        batches = (missing[first : first + _BATCH] for first in range(0, len(missing), _BATCH))
-        read = (as_table(self.opener.each(self._read_one, batch)) for batch in batches)
-        footers = pa.concat_tables([cached, *read]).combine_chunks()
-        rows = {key: row for row, key in enumerate(_keys(footers))}
-        requested = footers.take(pa.array([rows[file.path, file.bytes] for file in files], pa.int64()))
-        if missing:
-            self._store(requested)
-        return Footers(requested)
+        sums = _Sums(files, is_dropped)
+        for batch in self._cached() if files else ():
+            sums.add(*sums.found_in(batch))
+        cached = sums.is_known.copy()
+        missing = np.flatnonzero(~cached)
+        with self._replaced_cache() if len(missing) else nullcontext(_ignore) as store:
+            for batch in self._cached() if len(missing) and cached.any() else ():
+                footers, at = sums.found_in(batch)
+                store(footers.filter(pa.array(cached[at])))
+            for batch, at in self._read_batches(files, missing):
+                sums.add(batch, at)
+                store(batch)
+        return sums.footers()
+
+    def _read_batches(self, files: Sequence[LiveFile], wanted: Indexes) -> Iterator[tuple[pa.Table, Indexes]]:
+        """Yield the footers of the wanted files, in batches that grow until they have enough column chunks."""
+        first, size = 0, _FIRST_FILES
+        while first < len(wanted):
+            at = wanted[first : first + size]
+            footers = self.opener.each(self._read_one, [files[index] for index in at])
+            yield as_table(footers), at
+            first += size
+            chunks = sum(len(footer.chunks) for footer in footers) // len(footers)
+            size = min(_MOST_FILES, max(1, _BATCH_CHUNKS // max(1, chunks)))
 
     @property
     def _cache_file(self) -> Path | None:
@@ -64,29 +80,42 @@ class FooterReader:
         digest = hashlib.sha256(address.rstrip("/").encode()).hexdigest()[:32]
         return self.cache / f"{digest}-v4.parquet" if self.cache else None
 
-    def _cached(self) -> pa.Table:
-        """Return the cached footers; none without a file, and from one that is damaged or of another format."""
+    def _cached(self) -> Iterator[pa.Table]:
+        """Yield the cached footers in batches; none without a file or from another format, and up to damage."""
         path = self._cache_file
         if path is not None:
-            with _cache_errors(path), suppress(FileNotFoundError, NotADirectoryError, ValueError, pa.ArrowException):
-                # Importing what read_table needs takes longer than reading the footers of 1,000 files.
-                with pq.ParquetFile(path, page_checksum_verification=True) as file:
-                    table = file.read()
-                if table.schema.equals(FOOTER_SCHEMA):
-                    return table
-        return FOOTER_SCHEMA.empty_table()
+            unread = (FileNotFoundError, NotADirectoryError, ValueError, pa.ArrowException)
+            # Importing what read_table needs takes longer than reading the footers of 1,000 files.
+            opened = partial(pq.ParquetFile, path, page_checksum_verification=True)
+            with _cache_errors(path), suppress(*unread), opened() as file:
+                if file.schema_arrow.equals(FOOTER_SCHEMA):
+                    for batch in file.iter_batches(batch_size=_MOST_FILES):
+                        yield pa.Table.from_batches([batch])
 
-    def _store(self, footers: pa.Table) -> None:
+    @contextmanager
+    def _replaced_cache(self) -> Iterator[Callable[[pa.Table], None]]:
+        """Yield the function that writes a batch into a new cache, which replaces the old one at the end."""
         path = self._cache_file
-        if path is not None:
+        if path is None:
+            yield _ignore
+            return
+        written = path.with_name(f".{uuid4().hex}")
+
+        def store(footers: pa.Table) -> None:
+            with _cache_errors(path):
+                writer.write_table(footers)
+
+        try:
             with _cache_errors(path):
                 path.parent.mkdir(parents=True, exist_ok=True)
-                written = path.with_name(f".{uuid4().hex}")
-                try:
-                    pq.write_table(footers, written, compression="zstd", write_page_checksum=True)
-                    written.rename(path)
-                finally:
-                    written.unlink(missing_ok=True)
+                writer = pq.ParquetWriter(written, FOOTER_SCHEMA, compression="zstd", write_page_checksum=True)
+            yield store
+            with _cache_errors(path):
+                writer.close()
+                written.rename(path)
+        finally:
+            with suppress(OSError):
+                written.unlink(missing_ok=True)
 
     def _read_one(self, file: LiveFile) -> Footer:
         try:
@@ -107,9 +136,8 @@ class FooterReader:
         return SOURCE_UNAVAILABLE(uri=self.uri, why=f"{path} exists, but could not be read a moment before")
 
 
-def _keys(footers: pa.Table) -> Iterator[tuple[str, int]]:
-    """Return each file's identity: another size is another file."""
-    return zip(footers["path"].to_pylist(), footers["bytes"].to_pylist(), strict=True)
+def _ignore(_: pa.Table) -> None:
+    """Store nothing: there is no cache."""
 
 
 @contextmanager
@@ -191,28 +219,101 @@ def as_table(footers: Iterable[Footer]) -> pa.Table:
     return pa.Table.from_pylist([footer._asdict() for footer in footers], schema=FOOTER_SCHEMA)
 
 
+Indexes = npt.NDArray[np.int64]
+_NO_CHUNKS = pa.schema(list(FOOTER_SCHEMA.field("chunks").type.value_type)).empty_table()
+_SUMS = (("compressed", "sum"), ("uncompressed", "sum"), ("longest", "max"), ("plain", "sum"), ("chunks", "sum"))
+
+
 @dataclass(frozen=True)
 class Footers:
-    """The footers of many files as a table of FOOTER_SCHEMA, one row per file."""
+    """The sums of many footers: 25 bytes for each file, and 8 for each further row group.
 
-    table: pa.Table
+    `rows`, `vorder` and `dropped` (the compressed bytes of dropped columns) have a value for each file, in the order in
+    which they were requested; `group_rows` one for each row group, in no order. `writers` counts files by their
+    `created_by`. `columns` has a row for each column and physical type: bytes, the uncompressed bytes of the `longest`
+    chunk, and how many of its `chunks` are `plain` (see ColumnChunk).
+    """
+
+    rows: Indexes
+    vorder: npt.NDArray[np.bool_]
+    dropped: Indexes
+    group_rows: Indexes
+    writers: Mapping[str, int]
+    columns: pa.Table
+
+
+class _Sums:
+    """Adds up footers, batch by batch, so that the column chunks of one batch alone are in memory."""
+
+    def __init__(self, files: Sequence[LiveFile], is_dropped: Callable[[str], bool]) -> None:
+        count = len(files)
+        self.is_known = np.zeros(count, np.bool_)
+        self._files, self._is_dropped = files, is_dropped
+        self._rows, self._dropped = np.zeros(count, np.int64), np.zeros(count, np.int64)
+        self._vorder, self._groups = np.zeros(count, np.bool_), list[Indexes]()
+        self._writers, self._columns = Counter[str](), _summed(_chunk_sums(_NO_CHUNKS))
+        self._dropped_columns: dict[str, bool] = {}
 
     @cached_property
-    def files(self) -> tuple[Footer, ...]:
-        """The files, in the order in which they were requested; their chunks are in `chunks` alone."""
-        return tuple(Footer(**row, chunks=()) for row in self.table.drop_columns(["chunks"]).to_pylist())
+    def _by_hash(self) -> tuple[Indexes, Indexes]:
+        """The hashes of all files, sorted, and the index of each: 16 bytes a file."""
+        hashes = np.fromiter((hash((file.path, file.bytes)) for file in self._files), np.int64, len(self._files))
+        order = np.argsort(hashes, kind="stable")
+        return hashes[order], order
 
-    @cached_property
-    def group_rows(self) -> tuple[int, ...]:
-        """The rows of each row group of all files."""
-        return tuple(rows for file in self.files for rows in file.group_rows)
+    def found_in(self, footers: pa.Table) -> tuple[pa.Table, Indexes]:
+        """Return the footers that are of requested files, and the files' indexes: another size is another file."""
+        keys = list(zip(footers["path"].to_pylist(), footers["bytes"].to_pylist(), strict=True))
+        hashes, order = self._by_hash
+        places = np.searchsorted(hashes, np.fromiter(map(hash, keys), np.int64, len(keys)))
+        at = order[np.minimum(places, len(order) - 1)]
+        named = ((self._files[index].path, self._files[index].bytes) for index in at)
+        is_same = np.fromiter((name == key for name, key in zip(named, keys, strict=True)), np.bool_, len(keys))
+        return footers.filter(pa.array(is_same)), at[is_same]
 
-    @cached_property
-    def chunks(self) -> pa.Table:
-        """The column chunks of all files: a column per field of ColumnChunk, and `file`, its index in `files`."""
-        chunks = self.table["chunks"].combine_chunks()
+    def add(self, footers: pa.Table, at: Indexes) -> None:
+        """Add the footers of the files at these indexes, those that aren't known yet."""
+        _, first = np.unique(at, return_index=True)
+        new = np.sort(first[~self.is_known[at[first]]])
+        footers, at = footers.take(pa.array(new)), at[new]
+        self.is_known[at] = True
+        self._rows[at] = footers["rows"].to_numpy()
+        self._vorder[at] = footers["vorder"].to_numpy()
+        self._writers.update(footers["created_by"].to_pylist())
+        self._groups.append(pc.list_flatten(footers["group_rows"]).to_numpy())
+        chunks = footers["chunks"].combine_chunks()
         flat = pa.Table.from_struct_array(pc.list_flatten(chunks))
-        return flat.append_column("file", pc.list_parent_indices(chunks))
+        for path in pc.unique(flat["column"]).to_pylist():
+            self._dropped_columns.setdefault(path, self._is_dropped(path))
+        gone = pc.is_in(flat["column"], pa.array([x for x, gone in self._dropped_columns.items() if gone], pa.string()))
+        files = pc.list_parent_indices(chunks).to_numpy()
+        np.add.at(self._dropped, at[files[gone.to_numpy()]], flat["compressed"].filter(gone).to_numpy())
+        self._columns = _summed(pa.concat_tables([self._columns, _chunk_sums(flat)]))
+
+    def footers(self) -> Footers:
+        """Return the sums."""
+        groups = np.concatenate([np.zeros(0, np.int64), *self._groups])
+        return Footers(self._rows, self._vorder, self._dropped, groups, dict(self._writers), self._columns)
+
+
+def _chunk_sums(chunks: pa.Table) -> pa.Table:
+    """Return column chunks as sums of one chunk each."""
+    ones = pa.repeat(pa.scalar(1, pa.int64()), len(chunks))
+    return pa.Table.from_arrays(
+        [
+            *(chunks[name] for name in ("column", "physical_type", "compressed", "uncompressed", "uncompressed")),
+            chunks["is_plain"].cast(pa.int64()),
+            ones,
+        ],
+        ["column", "physical_type", *dict(_SUMS)],
+    )
+
+
+def _summed(sums: pa.Table) -> pa.Table:
+    """Add up the sums of each column and physical type, in the order of their first rows."""
+    names = ["column", "physical_type"]
+    found = sums.group_by(names, use_threads=False).aggregate(list(_SUMS))
+    return found.select([*names, *("_".join(one) for one in _SUMS)]).rename_columns([*names, *dict(_SUMS)])
 
 
 def read_footer(file: pa.NativeFile, path: str, size: int) -> Footer:

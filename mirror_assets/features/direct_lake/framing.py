@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from operator import add, sub
-from statistics import linear_regression
+
+import numpy as np
+import numpy.typing as npt
 
 from mirror_assets.source.actions import LiveFile
 from mirror_assets.source.log import DeltaLog
@@ -18,7 +21,7 @@ _SHORTEST_MS = 3_600_000
 _SINCE_TIME = "delta.inCommitTimestampEnablementTimestamp"
 
 
-def recent_commits(log: DeltaLog, since_ms: int) -> tuple[Snapshot, tuple[LoggedCommit, ...]]:
+def recent_commits(log: DeltaLog, since_ms: int) -> tuple[Snapshot, Iterator[LoggedCommit]]:
     """Return the version that was the newest at `since_ms` (since 1970), and the commits after it.
 
     If commits are missing, or the log begins later, it is the first version after the last gap.
@@ -163,22 +166,31 @@ class Growth:
 def growth(log: DeltaLog, since_ms: int, now_ms: int) -> Growth | None:
     """Return the growth from `since_ms`, or the last gap in the log, until now; None for less than an hour."""
     start, commits = recent_commits(log, since_ms)
-    times, sizes = [start.timestamp_ms, *(one.timestamp_ms for one in commits)], list(table_sizes(start, commits))
+    moments, measured = array("q", [start.timestamp_ms]), array("q")
+
+    def timed() -> Iterator[LoggedCommit]:
+        for commit in commits:
+            moments.append(commit.timestamp_ms)
+            yield commit
+
+    for size in table_sizes(start, timed()):
+        measured.extend((size.files, size.known_rows, size.without_rows, size.bytes))
+    times, sizes = np.array(moments, np.int64), np.array(measured, np.int64).reshape(-1, 4)
     if len(times) > 1 and times[0] > times[1]:  # only the checkpoint of the start is left, which is younger
         times, sizes = times[1:], sizes[1:]
     times[0] = max(since_ms, times[0])
     if now_ms - times[0] < _SHORTEST_MS:
         return None
-    days = [(at - times[0]) / _DAY_MS for at in (*times, now_ms)]
+    days = (np.append(times, now_ms) - times[0]) / _DAY_MS
 
-    def slope(amounts: list[int]) -> float:
-        return linear_regression(days, [*amounts, amounts[-1]]).slope
+    def slope(amounts: npt.NDArray[np.int64]) -> float:
+        off = days - days.mean()
+        return float(off @ (np.append(amounts, amounts[-1]) - amounts[-1]) / (off @ off))
 
-    is_known = len({size.without_rows for size in sizes}) == 1
     return Growth(
-        files=slope([size.files for size in sizes]),
-        rows=slope([size.known_rows for size in sizes]) if is_known else None,
-        bytes=slope([size.bytes for size in sizes]),
-        days=days[-1],
+        files=slope(sizes[:, 0]),
+        rows=slope(sizes[:, 1]) if len(np.unique(sizes[:, 2])) == 1 else None,
+        bytes=slope(sizes[:, 3]),
+        days=float(days[-1]),
         commits=len(times) - 1,
     )

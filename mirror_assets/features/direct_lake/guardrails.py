@@ -142,7 +142,7 @@ def measure(table: str, snapshot: Snapshot, footers: Footers, growth: Growth | N
         table=table,
         files=len(snapshot.files),
         row_groups=len(footers.group_rows),
-        rows=sum(file.rows for file in footers.files) - hidden,
+        rows=int(footers.rows.sum()) - hidden,
         hidden_rows=hidden,
         bytes=sum(file.bytes for file in snapshot.files),
         growth=growth,

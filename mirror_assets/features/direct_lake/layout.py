@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from statistics import median
 
-from mirror_assets.features.direct_lake.footers import Footers
+import numpy as np
+
+from mirror_assets.features.direct_lake.footers import Footers, Indexes
 from mirror_assets.features.direct_lake.table_columns import ColumnNames, ParquetColumn, parquet_columns, percent
 from mirror_assets.source.actions import LiveFile
 from mirror_assets.source.replay import Snapshot
@@ -44,18 +46,19 @@ class SizeSummary:
     large: int
 
     @classmethod
-    def of(cls, sizes: Sequence[int], limits: tuple[int, int]) -> SizeSummary:
+    def of(cls, sizes: Sequence[int] | Indexes, limits: tuple[int, int]) -> SizeSummary:
         """Summarise the sizes: those below the first limit are small, those from the second limit on are large."""
-        small = [size for size in sizes if size < limits[0]]
+        found = np.asarray(sizes, np.int64)
+        small = found[found < limits[0]]
         return cls(
-            count=len(sizes),
-            total=sum(sizes),
-            least=min(sizes, default=0),
-            middle=median(sizes) if sizes else 0,
-            most=max(sizes, default=0),
+            count=len(found),
+            total=int(found.sum()),
+            least=int(found.min()) if len(found) else 0,
+            middle=float(np.median(found)) if len(found) else 0,
+            most=int(found.max(initial=0)),
             small=len(small),
-            small_total=sum(small),
-            large=sum(size >= limits[1] for size in sizes),
+            small_total=int(small.sum()),
+            large=int((found >= limits[1]).sum()),
         )
 
 
@@ -107,24 +110,22 @@ class LayoutReport:
 
 def layout_report(snapshot: Snapshot, footers: Footers) -> LayoutReport:
     """Describe the version; `footers` are those of its files, in their order. Raises SCHEMA_UNREADABLE."""
-    rows = sum(file.rows for file in footers.files)
-    ordered = [file for file in footers.files if file.vorder]
+    count, rows = len(snapshot.files), int(footers.rows.sum())
+    sizes = np.fromiter((file.bytes for file in snapshot.files), np.int64, count)
+    hidden = np.fromiter((file.hidden_rows for file in snapshot.files), np.int64, count)
     return LayoutReport(
         uri=snapshot.uri,
         version=snapshot.version,
-        files=SizeSummary.of([file.bytes for file in footers.files], _FILE_BYTES),
+        files=SizeSummary.of(sizes, _FILE_BYTES),
         rows=rows,
         row_groups=SizeSummary.of(footers.group_rows, _GROUP_ROWS),
-        vorder_files=len(ordered),
-        vorder_percent=percent(sum(file.rows for file in ordered), rows),
-        hidden_rows=sum(file.hidden_rows for file in snapshot.files),
-        much_hidden_files=sum(
-            percent(live.hidden_rows, file.rows) > MANY_HIDDEN_PERCENT
-            for live, file in zip(snapshot.files, footers.files, strict=True)
-        ),
+        vorder_files=int(footers.vorder.sum()),
+        vorder_percent=percent(int(footers.rows[footers.vorder].sum()), rows),
+        hidden_rows=int(hidden.sum()),
+        much_hidden_files=int(((100 * hidden > MANY_HIDDEN_PERCENT * footers.rows) & (footers.rows > 0)).sum()),
         partitions=_partitions(snapshot.files, snapshot.metadata.partition_columns),
         columns=parquet_columns(footers, ColumnNames.of(snapshot.metadata)),
-        writers=Counter(file.created_by for file in footers.files),
+        writers=footers.writers,
     )
 
 

@@ -34,7 +34,8 @@ class InspectedTable:
     @cached_property
     def footers(self) -> Footers:
         """The footers of all live files."""
-        return self.reader.read(self.log.snapshot().files)
+        snapshot = self.log.snapshot()
+        return self.reader.read(snapshot.files, ColumnNames.of(snapshot.metadata).is_dropped)
 
     @cached_property
     def layout(self) -> LayoutReport:
@@ -98,7 +99,7 @@ def table_report(
     vacuum = guard = plan_vacuum(log, table.now, *consumers, retain_hours)
     if retain_hours is not None:  # maintenance runs VACUUM without RETAIN
         guard = plan_vacuum(log, table.now, *consumers)
-    dropped = dropped_bytes(table.footers, ColumnNames.of(snapshot.metadata))
+    dropped = dropped_bytes(snapshot.files, table.footers)
     rewrites = rewrite_steps(snapshot, sql_name, vorder=fabric_name is not None, max_files=max_files, dropped=dropped)
     rewritten = any(step.statement for step in rewrites)
     maintenance = (*rewrites, *vacuum_steps(snapshot, sql_name, guard, rewritten=rewritten))

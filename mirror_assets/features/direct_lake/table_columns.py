@@ -11,12 +11,11 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from mirror_assets.column_types import Family
 from mirror_assets.features.direct_lake.footers import Footers
-from mirror_assets.source.actions import Metadata
+from mirror_assets.source.actions import LiveFile, Metadata
 from mirror_assets.source.schema import Field, Schema, parse_schema
 from mirror_assets.spark_names import quoted, table_at
 
@@ -55,16 +54,11 @@ class ParquetColumn:
 
 def parquet_columns(footers: Footers, names: ColumnNames) -> tuple[ParquetColumn, ...]:
     """Return the columns of the files, the largest first."""
-    chunks, sizes = footers.chunks, ("compressed", "uncompressed")
-    rows = chunks.group_by("column", use_threads=False).aggregate(
-        [
-            ("physical_type", "distinct"),
-            *((name, "sum") for name in sizes),
-            ("uncompressed", "max"),
-            ("is_plain", "mean"),
-        ]
+    sizes = ("compressed", "uncompressed", "plain", "chunks")
+    rows = footers.columns.group_by("column", use_threads=False).aggregate(
+        [("physical_type", "distinct"), *((name, "sum") for name in sizes), ("longest", "max")]
     )
-    total = pc.sum(chunks["compressed"]).as_py() or 0
+    total = pc.sum(footers.columns["compressed"]).as_py() or 0
     columns = (
         ParquetColumn(
             name=names.column(row["column"]),
@@ -75,8 +69,8 @@ def parquet_columns(footers: Footers, names: ColumnNames) -> tuple[ParquetColumn
             physical_types=tuple(row["physical_type_distinct"]),
             compressed=row["compressed_sum"],
             uncompressed=row["uncompressed_sum"],
-            without_dictionary_percent=100 * row["is_plain_mean"],
-            longest_bytes=row["uncompressed_max"] if "BYTE_ARRAY" in row["physical_type_distinct"] else None,
+            without_dictionary_percent=percent(row["plain_sum"], row["chunks_sum"]),
+            longest_bytes=row["longest_max"] if "BYTE_ARRAY" in row["physical_type_distinct"] else None,
         )
         for row in rows.to_pylist()
     )
@@ -131,16 +125,9 @@ def _names_along(path: str, fields: Sequence[Field]) -> tuple[str, ...] | None:
     return None
 
 
-def dropped_bytes(footers: Footers, names: ColumnNames) -> dict[str, int]:
+def dropped_bytes(files: Sequence[LiveFile], footers: Footers) -> dict[str, int]:
     """Return the compressed bytes of dropped columns, by file; files without any are omitted."""
-    chunks = footers.chunks
-    dropped = [path for path in pc.unique(chunks["column"]).to_pylist() if names.is_dropped(path)]
-    found = chunks.filter(pc.is_in(chunks["column"], pa.array(dropped, pa.string())))
-    sums = found.group_by("file").aggregate([("compressed", "sum")])
-    return {
-        footers.files[file].path: size
-        for file, size in zip(sums["file"].to_pylist(), sums["compressed_sum"].to_pylist(), strict=True)
-    }
+    return {files[at].path: int(footers.dropped[at]) for at in map(int, footers.dropped.nonzero()[0])}
 
 
 # Unicode characters; each takes at least one byte.

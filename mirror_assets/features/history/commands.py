@@ -67,20 +67,21 @@ def _plan(config: Config, chosen: list[TableName], skip_to: int | None, *, as_js
 
 def _planned(config: Config, name: TableName, skip_to: int | None) -> HistoryReport:
     from mirror_assets.errors import MirrorError
-    from mirror_assets.features.history.history_plan import plan_history
+    from mirror_assets.features.history.history_plan import plan_backlog
     from mirror_assets.features.history.with_dagster.opening import history_uri, open_history
     from mirror_assets.pipeline.project import source_log
     from mirror_assets.pipeline.spark_sessions import no_spark
 
     table, path = config.table(name), history_uri(config, name)
     opened = open_history(config, table, source_log(config, table), no_spark)
+    slices, rows, last, stop = 0, 0, None, None
     try:
-        plan = plan_history(opened, opened.history.newest(), skip_to)
+        for plan in plan_backlog(opened, opened.history.newest(), skip_to):
+            slices, rows = slices + len(plan.slices), rows + sum(one.rows for one in plan.slices)
+            last, stop = plan.slices[-1].last if plan.slices else last, plan.stop
     except MirrorError as error:
         return HistoryReport(str(name), 0, 0, None, path, error.record(str(name)))
-    last, rows = plan.slices[-1].last if plan.slices else None, sum(one.rows for one in plan.slices)
-    stop = plan.stop.record(str(name)) if plan.stop else None
-    return HistoryReport(str(name), len(plan.slices), rows, last, path, stop)
+    return HistoryReport(str(name), slices, rows, last, path, stop.record(str(name)) if stop else None)
 
 
 def _append(loaded: Config, chosen: list[TableName], skip_to: int | None, *, as_json: bool) -> Exit:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
@@ -19,6 +19,8 @@ from mirror_assets.source.table_properties import how_to_enable
 
 _NOT_IN_LOG = "they are not in the Delta log any more"
 _THREADS = 16  # each asks the store which of a commit's files exist
+# Commits that are in memory at a time, about 1 KB each.
+_COMMITS = 10_000
 
 
 @dataclass(frozen=True)
@@ -38,11 +40,15 @@ class HistorySlice:
 
 @dataclass(frozen=True)
 class HistoryPlan:
-    """Slices to append, in order, up to the source's version `tip`, or up to the error `stop`."""
+    """Slices to append, in order, up to the source's version `tip`, or up to the error `stop`.
+
+    Of a large backlog, a plan has the first slices only, and is not `is_whole`: plan again after the last of them.
+    """
 
     tip: int
     slices: tuple[HistorySlice, ...] = ()
     stop: MirrorError | None = None
+    is_whole: bool = True
 
 
 def plan_history(context: HistoryContext, newest: HistoryCommit | None, skip_to: int | None = None) -> HistoryPlan:
@@ -56,7 +62,10 @@ def plan_history(context: HistoryContext, newest: HistoryCommit | None, skip_to:
     first = _first(context, tip, newest, skip_to)
     if first > tip.version:
         return HistoryPlan(tip.version)
-    steps, stop = _readable_steps(context, tip, first)
+    # A snapshot takes one commit, and a cut-off slice at most `max_commits`, so that at least one slice is whole.
+    last = min(tip.version, first + max(_COMMITS, context.limits.max_commits + 2) - 1)
+    steps, stop = _readable_steps(context, first, last)
+    is_whole = stop is not None or last == tip.version
     slices = list[HistorySlice]()
     if steps and _needs_snapshot(context, newest, first):
         begun, at = steps.pop(0)
@@ -68,17 +77,31 @@ def plan_history(context: HistoryContext, newest: HistoryCommit | None, skip_to:
         if (at.table_id, at.schema_string) != (after.table_id, after.schema_string)
     )
     known = {commit.version: metadata for commit, metadata in steps}
-    for commits in batch_commits([commit for commit, _ in steps], context.limits, cuts):
-        last = commits[-1].version
+    batches = tuple(batch_commits([commit for commit, _ in steps], context.limits, cuts))
+    for commits in batches if is_whole else batches[:-1]:  # later commits may belong to the last one
+        at = known[commits[-1].version]
         planned = HistorySlice(
-            table_id=known[last].table_id,
-            schema_string=known[last].schema_string,
+            table_id=at.table_id,
+            schema_string=at.schema_string,
             first=commits[0].version,
-            last=last,
+            last=commits[-1].version,
             rows=sum(commit.rows for commit in commits),
         )
         slices.append(planned)
-    return HistoryPlan(tip.version, tuple(slices), stop)
+    return HistoryPlan(tip.version, tuple(slices), stop, is_whole)
+
+
+def plan_backlog(
+    context: HistoryContext, newest: HistoryCommit | None, skip_to: int | None = None
+) -> Iterator[HistoryPlan]:
+    """Yield the plans of the whole backlog, as if each was appended before the next one is made; see `plan_history`."""
+    while True:
+        plan = plan_history(context, newest, skip_to)
+        yield plan
+        if plan.is_whole:
+            return
+        last = plan.slices[-1]
+        newest = HistoryCommit(newest.generation + 1 if newest else 1, last.table_id, last.first, last.last, attempt="")
 
 
 def lost_behind(context: HistoryContext, first: int, last: int, why: str) -> MirrorError:
@@ -135,12 +158,12 @@ def _is_same_log(context: HistoryContext, tip: SourceState, newest: HistoryCommi
 
 
 def _readable_steps(
-    context: HistoryContext, tip: SourceState, first: int
+    context: HistoryContext, first: int, last: int
 ) -> tuple[list[tuple[Commit, Metadata]], MirrorError | None]:
-    """Return the readable commits from `first` on with their metadata, and the error after them short of the tip."""
+    """Return the readable commits [first, last] with their metadata, and the error that prevents the others."""
     source, missing = context.source, None
     try:
-        commits: Sequence[Commit] = source.commits(first, tip.version)
+        commits: Sequence[Commit] = source.commits(first, last)
     except LogGap as gap:
         missing = gap.version
         commits = source.commits(first, missing - 1) if missing > first else ()
@@ -163,7 +186,8 @@ def readable_from(log: DeltaLog, first: int, tip: SourceState) -> int:
     Readable: the commit is in the log, the feed was on, and its files exist. Raises what the log raises.
     """
     known = _first_state(log, max(first, log.earliest()), tip)
-    commits = log.commits(known.version, tip.version)
+    later = range(known.version + 1, tip.version + 1)
+    commits = (commit for part in _parts(later) for commit in log.commits(part[0], part[-1]))
     begin = _switched_on(known, commits)
     lost = _last_lost(log, range(begin, tip.version + 1), feed_files)
     return begin if lost is None else lost + 1
@@ -175,11 +199,20 @@ def _snapshot_from(log: DeltaLog, begin: int, tip: SourceState) -> int:
     return begin if lost is None else lost
 
 
-def _last_lost(log: DeltaLog, versions: Sequence[int], needed: Callable[[Actions], Iterable[LoggedFile]]) -> int | None:
+def _last_lost(log: DeltaLog, versions: range, needed: Callable[[Actions], Iterable[LoggedFile]]) -> int | None:
     """Return the last of these commits of which a needed file was deleted."""
     with ThreadPoolExecutor(_THREADS) as pool:
-        lost = pool.map(lambda version: log.lost_files(version, needed), versions)
-        return max((version for version, files in zip(versions, lost, strict=True) if files), default=None)
+        for part in _parts(versions[::-1]):
+            lost = pool.map(lambda version: log.lost_files(version, needed), part)
+            found = [version for version, files in zip(part, lost, strict=True) if files]
+            if found:
+                return found[0]
+    return None
+
+
+def _parts(versions: range) -> Iterator[range]:
+    """Yield the versions in ranges that need little memory."""
+    return (versions[first : first + _COMMITS] for first in range(0, len(versions), _COMMITS))
 
 
 def _first_state(log: DeltaLog, first: int, tip: SourceState) -> SourceState:
@@ -192,11 +225,11 @@ def _first_state(log: DeltaLog, first: int, tip: SourceState) -> SourceState:
     return tip
 
 
-def _switched_on(known: SourceState, commits: tuple[Commit, ...]) -> int:
-    """Return the version since which the feed has been on without a break."""
+def _switched_on(known: SourceState, commits: Iterable[Commit]) -> int:
+    """Return the version since which the feed has been on without a break; `commits` are those after `known`."""
     begin = known.version if known.feed_enabled else known.version + 1
     is_on = known.feed_enabled
-    for commit in commits[1:]:
+    for commit in commits:
         if commit.metadata is not None:
             begin = begin if is_on and commit.metadata.feed_enabled else commit.version
             is_on = commit.metadata.feed_enabled

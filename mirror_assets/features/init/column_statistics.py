@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -18,6 +18,8 @@ from mirror_assets.source.read_errors import translated
 
 # Writers shorten longer texts in statistics.
 _WHOLE_TEXT = 32
+# Statistics of a column are 3 MB as Python's objects for this many files.
+_FILES = 10_000
 
 
 @dataclass(frozen=True)
@@ -39,70 +41,58 @@ def column_statistics(log: DeltaLog, state: SourceState) -> tuple[ColumnStatisti
         return tuple(ColumnStatistics(field.name, None, None) for field in fields)
     try:
         with translated(log.uri):
-            files = _statistics_of(add_actions(load_table(log.access, state.version)))
+            adds = add_actions(load_table(log.access, state.version))
     except SourceUnreadable:
         return tuple(ColumnStatistics(field.name, None, None) for field in fields)
-    return tuple(_of_column(field.name, field.physical_name or field.name, files) for field in fields)
+    return tuple(_of_column(field.name, field.physical_name or field.name, adds) for field in fields)
 
 
-@dataclass(frozen=True)
-class _FileStatistics:
-    """The statistics of one live file, by the columns' physical names; `partition` is by their logical ones."""
-
-    rows: int | None
-    nulls: Mapping[str, Any]
-    least: Mapping[str, object]
-    most: Mapping[str, object]
-    partition: Mapping[str, object]
-
-
-def _statistics_of(adds: pa.Table) -> list[_FileStatistics]:
-    """Return the statistics of each live file; kinds that no file has are empty."""
-    rows = adds["num_records"].to_pylist()
-    kinds: list[list[dict[str, Any]]] = [
-        _countable(adds[name]) if name in adds.column_names else [{}] * len(rows)
-        for name in ("null_count", "min", "max", "partition")
-    ]
-    return [_FileStatistics(*one) for one in zip(rows, *kinds, strict=True)]
-
-
-def _countable(statistics: pa.ChunkedArray) -> list[dict[str, Any]]:
-    """Return the values by column, days as numbers: Python's dates end with the year 9999.
-
-    Timestamps are bytes, which can be distinguished but not counted: statistics cut them to milliseconds.
-    """
-    values = dict[str, list[Any]]()
-    for index in range(statistics.type.num_fields):
-        column = pc.struct_field(statistics, index)
-        if pa.types.is_date(column.type):
-            column = column.cast(pa.int32())
-        elif pa.types.is_timestamp(column.type):
-            column = column.cast(pa.int64()).cast(pa.string()).cast(pa.binary())
-        is_struct = pa.types.is_struct(column.type)  # has statistics of its members alone, among them dates
-        values[statistics.type.field(index).name] = [{}] * len(column) if is_struct else column.to_pylist()
-    return [dict(zip(values, row, strict=True)) for row in zip(*values.values(), strict=True)]
-
-
-def _of_column(name: str, physical: str, files: Sequence[_FileStatistics]) -> ColumnStatistics:
-    """Return the bounds that the files' statistics prove for the column."""
-    if any(name in file.partition for file in files):
-        values = [file.partition.get(name) for file in files]
-        rows = [file.rows if value is None else 0 for file, value in zip(files, values, strict=True)]
-        return ColumnStatistics(name, _sum(rows), len({value for value in values if value is not None}))
-    nulls = [file.nulls.get(physical) for file in files]
-    if any(isinstance(count, Mapping) for count in nulls):  # a struct: only its members have statistics
+def _of_column(name: str, physical: str, adds: pa.Table) -> ColumnStatistics:
+    """Return the bounds that the files' statistics prove for the column; partition values are by logical names."""
+    rows, values = adds["num_records"], _statistics(adds, "partition", name)
+    if values is not None:
+        return ColumnStatistics(name, _sum_of(rows.filter(values.is_null())), len(values.drop_null().unique()))
+    nulls = _statistics(adds, "null_count", physical)
+    if nulls is not None and pa.types.is_struct(nulls.type):  # only its members have statistics
         return ColumnStatistics(name, None, None)
-    return ColumnStatistics(name, _sum(nulls), _distinct(physical, files))
+    unknown = pa.chunked_array([pa.nulls(len(adds))])
+    nulls = unknown if nulls is None else nulls
+    ends = [_statistics(adds, kind, physical) for kind in ("min", "max")]
+    columns = [rows, nulls, *(unknown if end is None else end for end in ends)]
+    return ColumnStatistics(name, _sum_of(nulls), _distinct(columns))
 
 
-def _distinct(column: str, files: Sequence[_FileStatistics]) -> int | None:
-    """Return the smaller of two bounds: the values between the ends of all files, and the sum over the files."""
-    known = [file for file in files if file.rows is None or file.nulls.get(column) != file.rows]
-    ends: list[Any] = [end for file in known for end in (file.least.get(column), file.most.get(column))]
-    within = [(file.rows, _between(file.least.get(column), file.most.get(column))) for file in known]
-    by_file = _sum([min((bound for bound in bounds if bound is not None), default=None) for bounds in within])
+def _statistics(adds: pa.Table, kind: str, column: str) -> pa.ChunkedArray | None:
+    """Return the column's statistics of this kind, a value for each file; None if no file has any.
+
+    Days are numbers: Python's dates end with the year 9999. Timestamps are bytes, which can be distinguished but not
+    counted: statistics cut them to milliseconds.
+    """
+    if kind not in adds.column_names or adds[kind].type.get_field_index(column) < 0:
+        return None
+    values = pc.struct_field(adds[kind], adds[kind].type.get_field_index(column))
+    if pa.types.is_date(values.type):
+        return values.cast(pa.int32())
+    if pa.types.is_timestamp(values.type):
+        return values.cast(pa.int64()).cast(pa.string()).cast(pa.binary())
+    return values
+
+
+def _distinct(statistics: Sequence[pa.ChunkedArray]) -> int | None:
+    """Return the smaller of two bounds: the values between the ends of all files, and the sum over the files.
+
+    `statistics` are rows, NULLs, least and most of each file. Some files at a time are Python's objects.
+    """
+    ends, by_file = list[Any](), list[int | None]()
+    for first in range(0, len(statistics[0]), _FILES):
+        batch = zip(*(column.slice(first, _FILES).to_pylist() for column in statistics), strict=True)
+        known = [(rows, least, most) for rows, nulls, least, most in batch if rows is None or nulls != rows]
+        bounds = [[bound for bound in (rows, _between(a, b)) if bound is not None] for rows, a, b in known]
+        by_file.append(_sum([min(found, default=None) for found in bounds]))
+        own = [end for _, least, most in known for end in (least, most)]
+        ends += [None] if None in own else [min(own), max(own)] if own else []
     whole = None if None in ends else _between(min(ends), max(ends)) if ends else 0
-    return min((bound for bound in (whole, by_file) if bound is not None), default=None)
+    return min((bound for bound in (whole, _sum(by_file)) if bound is not None), default=None)
 
 
 def _between(least: object, most: object) -> int | None:
@@ -121,3 +111,8 @@ def _sum(values: Sequence[int | None]) -> int | None:
     """Return the sum, or None when a part of it isn't known."""
     known = [value for value in values if value is not None]
     return sum(known) if len(known) == len(values) else None
+
+
+def _sum_of(values: pa.ChunkedArray) -> int | None:
+    """Return the sum, or None when a part of it isn't known."""
+    return None if values.null_count else int(pc.sum(values, min_count=0).as_py())

@@ -151,18 +151,20 @@ class OneLakeConfig(OneLakeIdentity):
         """The identity's settings for `staging: direct`."""
         return spark_reach(self.address, self.credential) if self.staging is Staging.DIRECT else None
 
-    def open(self, recorder: ResponseRecorder | None = None) -> Store:
+    def open(self, recorder: ResponseRecorder | None = None, *, is_brief: bool = False) -> Store:
         """Return the folder's store; all stores of the process for these settings share their clients.
 
-        It makes no request yet; `recorder` records the responses for `doctor`, whose requests are repeated for less
-        time. Raises SettingError for missing credentials, and for an API version that can't be used.
+        It makes no request yet; `recorder` records the responses for `doctor`. Its requests, and with `is_brief` those
+        of other commands for which a person waits, are repeated for less time. Raises SettingError for missing
+        credentials, and for an API version that can't be used.
         """
         from mirror_assets.zones.onelake.clients import open_clients, shared_clients
         from mirror_assets.zones.onelake.onelake_store import OneLakeStore
         from mirror_assets.zones.onelake.requests import RetryPolicy
 
         if recorder is None:
-            return OneLakeStore(shared_clients(self.address, self.credential, self.api_version, self.ca_bundle))
+            shared = shared_clients(self.address, self.credential, self.api_version, self.ca_bundle)
+            return OneLakeStore(shared, RetryPolicy(_PROBE_SECONDS) if is_brief else None)
         credential = credential_of(self.credential, self.ca_bundle)
         clients = open_clients(self.address, credential, self.api_version, self.ca_bundle, recorder)
         return OneLakeStore(clients, RetryPolicy(_PROBE_SECONDS))

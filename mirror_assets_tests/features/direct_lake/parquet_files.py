@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 
 from mirror_assets.features.direct_lake.footers import FooterReader, Footers
 from mirror_assets.features.direct_lake.layout import LayoutReport, layout_report
+from mirror_assets.features.direct_lake.table_columns import ColumnNames
 from mirror_assets.lakes.access import PlainAccess
 from mirror_assets.source.actions import LiveFile
 from mirror_assets.source.log import DeltaLog
@@ -45,4 +46,5 @@ def report(path: Path) -> LayoutReport:
     """Return the layout of a table's newest version."""
     log = DeltaLog(str(path))
     snapshot = log.snapshot()
-    return layout_report(snapshot, FooterReader(str(path), log.files).read(snapshot.files))
+    is_dropped = ColumnNames.of(snapshot.metadata).is_dropped
+    return layout_report(snapshot, FooterReader(str(path), log.files).read(snapshot.files, is_dropped))

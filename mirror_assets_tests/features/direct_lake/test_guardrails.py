@@ -8,6 +8,7 @@ from datetime import date
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -16,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror_assets.features.direct_lake.direct_lake_settings import DirectLakeMode
-from mirror_assets.features.direct_lake.footers import Footer, FooterReader, Footers, as_table
+from mirror_assets.features.direct_lake.footers import FooterReader
 from mirror_assets.features.direct_lake.framing import Growth, growth
 from mirror_assets.features.direct_lake.guardrails import (
     GB,
@@ -237,8 +238,9 @@ def test_figures_are_those_of_the_live_files(tmp_path: Path) -> None:
 def test_hidden_rows_are_counted_separately(tmp_path: Path) -> None:
     hiding = file_action("add", records=10, deleted=4)
     write_commit(tmp_path, 0, [PROTOCOL, metadata_action(schema_string(column("id"))), info(), hiding])
-    footer = Footer("a.parquet", 1, 10, "", vorder=False, group_rows=(), chunks=())
-    found = measure("t", DeltaLog(str(tmp_path)).snapshot(), Footers(as_table([footer])))
+    log = DeltaLog(str(tmp_path))
+    footers = replace(FooterReader(log.uri, log.files).read([]), rows=np.array([10]))
+    found = measure("t", log.snapshot(), footers)
     assert (found.rows, found.hidden_rows) == (6, 4)
 
 

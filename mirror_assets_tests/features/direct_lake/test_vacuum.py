@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from mirror_assets.config.setting_values import Changes
-from mirror_assets.features.direct_lake.consumers import MirrorNeeds, Requirement
-from mirror_assets.features.direct_lake.vacuum import VacuumPlan, plan_vacuum
+from mirror_assets.features.direct_lake.consumers import MIRROR, MirrorNeeds, Requirement
+from mirror_assets.features.direct_lake.vacuum import VacuumPlan, _Needs, plan_vacuum
 from mirror_assets.source.log import DeltaLog
 from mirror_assets_tests import figures
 from mirror_assets_tests.features.direct_lake.vacuums import Lake, small_tables
@@ -301,3 +301,14 @@ def test_the_least_retention_is_safe_and_no_shorter_one(data: st.DataObject) -> 
                 *(Requirement("mirror", version) for version in range(1, log.newest() + 1)),
                 Requirement("table", log.newest()),
             }
+
+
+def test_files_with_the_same_readers_share_one_set(tmp_path: Path) -> None:
+    """So a needed file costs its path alone, whatever the number of its readers is."""
+    write_deltalake(tmp_path, pa.table({"id": range(40), "part": range(40)}), partition_by=["part"])
+    needs = _Needs(DeltaLog(str(tmp_path)))
+    needs.add_frames([Requirement("frame", 0), Requirement("other", 0)])
+    needs.add_mirror(MirrorNeeds(-1))
+    readers = set(needs.files.values())
+    assert readers == {frozenset([Requirement("frame", 0), Requirement("other", 0), Requirement(MIRROR, 0)])}
+    assert (len(needs.files), len({id(one) for one in needs.files.values()})) == (40, 1)

@@ -14,7 +14,13 @@ from hypothesis import strategies as st
 from mirror_assets.errors import ErrorCode, SettingError, StopError
 from mirror_assets.features.history.errors import HistoryCode
 from mirror_assets.features.history.history_log import HistoryCommit
-from mirror_assets.features.history.history_plan import HistoryPlan, HistorySlice, _switched_on, plan_history
+from mirror_assets.features.history.history_plan import (
+    HistoryPlan,
+    HistorySlice,
+    _switched_on,
+    plan_backlog,
+    plan_history,
+)
 from mirror_assets.source.actions import Metadata, Protocol
 from mirror_assets.source.commits import Commit, SourceState
 from mirror_assets.source.log import DeltaLog
@@ -65,6 +71,43 @@ def seven(tmp_path_factory: pytest.TempPathFactory) -> Place:
     for identity in range(6):
         place.append(10 + identity)
     return place
+
+
+@pytest.mark.parametrize("snapshot", [True, False])
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_plans_of_a_few_commits_each_have_the_slices_of_one_plan(
+    place: Place, most: int, snapshot: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A plan never cuts a slice off, wherever the commits in memory end, and it ends at the same error."""
+    place.create(feed=False)
+    place.set(**ON)
+    for identity in range(10, 16):
+        place.append(identity)
+    place.append(20, more=pa.array([1.5]))
+    for identity in range(21, 26):
+        place.append(identity)
+    context = place.context(max_commits=most, snapshot=snapshot)
+    (whole,) = plan_backlog(context, None)
+    assert (whole.is_whole, len(whole.slices) > 12 // most) == (True, True)
+    read = list[int]()
+    commits = DeltaLog.commits
+
+    def counting(log: DeltaLog, first: int, last: int) -> tuple[Commit, ...]:
+        read.append(last - first + 1)
+        return commits(log, first, last)
+
+    monkeypatch.setattr("mirror_assets.features.history.history_plan._COMMITS", 2)
+    monkeypatch.setattr(DeltaLog, "commits", counting)
+    plans = list(plan_backlog(context, None))
+    assert [plan.is_whole for plan in plans] == [*[False] * (len(plans) - 1), True]
+    assert len(plans) > 2
+    assert [one for plan in plans for one in plan.slices] == list(whole.slices)
+    assert max(read) == most + 2
+    place.set(**OFF)
+    place.append(30)
+    plans = list(plan_backlog(context, covered(place, 4)))
+    assert [plan.stop is None for plan in plans] == [*[True] * (len(plans) - 1), False]
+    assert [one.last for plan in plans for one in plan.slices][-1] == 13
 
 
 def test_a_slice_has_one_schema(place: Place) -> None:
@@ -247,13 +290,12 @@ def test_it_is_the_longest_stretch_up_to_the_tip_in_which_the_feed_was_on(
     first: int, on: bool, switches: list[bool | None]
 ) -> None:
     known = _state(first, on=on)
-    commits = [Commit(first, 0, "WRITE", changes_data=True)]
-    states = [on]
+    commits, states = list[Commit](), [on]
     for version, switch in enumerate(switches, start=first + 1):
         metadata = None if switch is None else _metadata(on=switch)
         commits.append(Commit(version, 0, "WRITE", changes_data=True, metadata=metadata))
         states.append(states[-1] if switch is None else switch)
-    begin, tip = _switched_on(known, tuple(commits)), first + len(switches)
+    begin, tip = _switched_on(known, commits), first + len(switches)
     assert first <= begin <= tip + 1
     assert all(states[begin - first :])
     assert begin == first or not states[begin - first - 1]

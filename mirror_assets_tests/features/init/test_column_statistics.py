@@ -9,11 +9,12 @@ from pathlib import Path
 
 import hypothesis.strategies as st
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from deltalake import write_deltalake
 from hypothesis import given, settings
 
-from mirror_assets.features.init.column_statistics import ColumnStatistics, column_statistics
+from mirror_assets.features.init.column_statistics import ColumnStatistics, _of_column, column_statistics
 from mirror_assets.source.log import DeltaLog
 from mirror_assets_tests.source.handmade import (
     Action,
@@ -133,3 +134,49 @@ def test_no_table_exceeds_its_bounds(
         bound = found[name].distinct_at_most
         assert bound is not None
         assert len({value for value in values if value is not None}) <= bound
+
+
+_COUNTS = st.none() | st.integers(0, 9)
+_FILES = st.lists(
+    st.tuples(_COUNTS, _COUNTS, st.none() | st.integers(-4, 4), st.none() | st.integers(0, 4)), max_size=7
+)
+
+
+@settings(max_examples=200)
+@given(_FILES, st.integers(1, 8))
+def test_bounds_are_those_of_all_files_at_once(
+    files: list[tuple[int | None, int | None, int | None, int | None]], batch: int
+) -> None:
+    """Statistics are read some files at a time, and any of them may be missing."""
+    rows, nulls, least, more = (pa.array([file[index] for file in files], pa.int64()) for index in range(4))
+    most = pc.add(least, more)
+    adds = pa.table(
+        {
+            "num_records": rows,
+            **{
+                kind: pa.StructArray.from_arrays([values], ["n"])
+                for kind, values in {"null_count": nulls, "min": least, "max": most}.items()
+            },
+        }
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("mirror_assets.features.init.column_statistics._FILES", batch)
+        found = _of_column("n", "n", adds)
+    counts = nulls.to_pylist()
+    assert found.nulls_at_most == (None if None in counts else sum(counts))
+    with_values = [
+        (count, low, high)
+        for count, null, low, high in zip(rows.to_pylist(), counts, least.to_pylist(), most.to_pylist(), strict=True)
+        if count is None or null != count
+    ]
+    spans = [None if low is None or high is None else high - low + 1 for _, low, high in with_values]
+    bounds = [
+        min(known) if (known := [bound for bound in (count, span) if bound is not None]) else None
+        for (count, _, _), span in zip(with_values, spans, strict=True)
+    ]
+    ends = [end for _, low, high in with_values for end in (low, high)]
+    candidates = [
+        None if None in bounds else sum(bound for bound in bounds if bound is not None),
+        None if None in ends else max(ends) - min(ends) + 1 if ends else 0,
+    ]
+    assert found.distinct_at_most == min((one for one in candidates if one is not None), default=None)

@@ -24,10 +24,10 @@ import pyspark
 import pytest
 from deltalake import DeltaTable
 
-from mirror_assets.config.load import load_config
 from mirror_assets.landing.state import read_manifest
 from mirror_assets.landing.steps import drive
 from mirror_assets.standin.replicator import LocalReplicator
+from mirror_assets.zones import LocalStore
 from mirror_assets_tests.lab import TABLE
 from mirror_assets_tests.quick_jvm import ENVIRONMENT
 from mirror_assets_tests.smoke import smoke_first
@@ -190,7 +190,7 @@ def test_a_cluster_without_python_lands_what_equals_the_source(tmp_path: Path, s
             entry.rename(later / entry.name)
 
     def covers(version: int) -> bool:
-        current = drive(read_manifest(TABLE), load_config(yaml).zone.open())
+        current = drive(read_manifest(TABLE), LocalStore(zone))
         return current is not None and current.manifest.covered == version
 
     with standalone(tmp_path / "cluster") as master:
@@ -221,7 +221,7 @@ def test_a_cluster_without_python_lands_what_equals_the_source(tmp_path: Path, s
         assert _speculative_tasks(events) > 0, "Spark started no task a second time"
     else:
         assert len(started) > 2, "no executor came in the place of the lost one"
-    LocalReplicator(load_config(yaml).zone.open(), tmp_path / "mirror").poll()
+    LocalReplicator(LocalStore(zone), tmp_path / "mirror").poll()
     mirrored = DeltaTable(tmp_path / "mirror" / "shop" / "orders").to_pyarrow_table().sort_by("id")
     expected = source.rows()
     if "where" in settings:

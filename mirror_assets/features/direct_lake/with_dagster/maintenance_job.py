@@ -168,8 +168,8 @@ def _rewrites(context: TableContext, log: DeltaLog) -> list[MaintenanceStep]:
     settings, sku = own.maintenance, own.direct_lake.sku
     purge, dropped = Maintenance.PURGE in settings, dict[str, int]()
     if purge:
-        footers = FooterReader(log.uri, log.files).read(snapshot.files)
-        dropped = dropped_bytes(footers, ColumnNames.of(snapshot.metadata))
+        footers = FooterReader(log.uri, log.files).read(snapshot.files, ColumnNames.of(snapshot.metadata).is_dropped)
+        dropped = dropped_bytes(snapshot.files, footers)
     return rewrite_steps(
         snapshot,
         table_at(spark_path(log.uri)),

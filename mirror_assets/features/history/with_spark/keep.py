@@ -49,7 +49,7 @@ def keep_history(
             yield from _append_slices(context, newest, plan, report)
             if plan.stop is not None:
                 raise plan.stop
-            if not plan.slices:
+            if plan.is_whole and not plan.slices:
                 if newest is not None and not context.history.is_newest(newest):
                     # Commits of others would outlive ours in the log of a quiet source: repeat what is covered.
                     again = next_commit(newest, newest.table_id, newest.last + 1, newest.last)
@@ -70,9 +70,9 @@ def _append_slices(
     for number, slices in enumerate(groups, start=1):
         report(f"{context.table}: versions {slices[0].first} to {slices[-1].last}, {sum(x.rows for x in slices)} rows")
         is_last, is_feed = number == len(groups), slices[0].snapshot_ms is None
-        # Delta's stream reads a log without the commits of its catalog.
+        # Delta's stream reads a log without the commits of its catalog, and to its end.
         can_stream = context.stream and not context.source.is_managed
-        is_streamed = can_stream and plan.stop is None and is_last and is_feed
+        is_streamed = can_stream and plan.is_whole and plan.stop is None and is_last and is_feed
         for part in [slices] if is_streamed else [[one] for one in slices]:
             read = read_by_stream if is_streamed else _read_by_batch
             if is_streamed:
