@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pyspark.sql import DataFrame, Observation, SparkSession, Window
 from pyspark.sql import functions as F
 
-from mirror_assets.column_types import LongValues
+from mirror_assets.column_types import Family, LongValues, column_type
 from mirror_assets.encode.columns import (
     CHANGE_TYPE,
     COMMIT_VERSION,
@@ -25,7 +25,7 @@ from mirror_assets.encode.columns import (
 )
 from mirror_assets.encode.counted import Counted, ObservedRows, number_of, observed_changes, row_counts
 from mirror_assets.encode.errors import ROWS_MISPLACED, duplicate_key
-from mirror_assets.encode.inserts import write_parts
+from mirror_assets.encode.inserts import long_values, longest_bytes, write_files, write_parts
 from mirror_assets.encode.part_assignment import EncodeGroup, group_commits, part_of_row, shuffle_key
 from mirror_assets.encode.scan_reader import read_scan
 from mirror_assets.encode.spark_errors import spark_errors
@@ -44,6 +44,8 @@ _CONCURRENT_GROUPS = 4
 _PLAIN = (frozenset({RowKind.INSERT}), frozenset({RowKind.DELETE}))
 _DUPLICATES, _MISPLACED = "duplicates", "misplaced"
 _SAMPLES = 5
+# Spark reads this much in one task anyway (the default of spark.sql.files.openCostInBytes).
+_SMALL_BYTES = 4 << 20
 _LOW_HALF = (1 << 32) - 1
 _MARKERS = {"insert": Marker.INSERT, "update_postimage": Marker.UPDATE, "delete": Marker.DELETE}
 _UNKNOWN = -1
@@ -98,22 +100,24 @@ class EncodedGroup:
             self.rows = unpaired_rows(self._landing, kinds, slice_, footer).coalesce(group.parts)
         else:
             self._observed = observed_changes(self._read, slice_.projection)
-            pairs = paired_rows(self._observed.rows, group, slice_, self._scan.replacing)
+            pairs = paired_rows(self._observed.rows, group, slice_, self._scan)
             self.rows = landed_in_parts(pairs, slice_.columns, footer, self._pairs)
 
     def write(self, folder: str) -> GroupRead:
         """Write the rows into the new folder. Raises DUPLICATE_KEY, ROWS_MISPLACED, and what Spark raises."""
-        long_values = write_parts(self.rows, folder, 0 if self._observed else self._slice.target_rows)
         if self._observed is None:
+            lengths = write_parts(self.rows, folder, self._slice.target_rows)
             is_counted_apart = self._counted is None and self._slice.projection.where
             scanned = number_of(self._read) if is_counted_apart else None
-            return GroupRead(self.group, self._counted, scanned, long_values)
+            return GroupRead(self.group, self._counted, scanned, lengths)
+        write_files(self.rows, folder)
         counts = observed(self._pairs)
         if repeats := counts[_DUPLICATES]:
             raise duplicate_key(self._slice.table, repeats, repeated_key_samples(self._landing, self._slice.keys))
         if misplaced := counts[_MISPLACED]:
             raise ROWS_MISPLACED(table=self._slice.table, rows=misplaced, first=self.group.first, last=self.group.last)
-        return GroupRead(self.group, self._observed.counted(), long_values=long_values)
+        lengths = long_values(_texts(self._slice.columns), counts)
+        return GroupRead(self.group, self._observed.counted(), long_values=lengths)
 
     def _kinds(self) -> frozenset[str] | None:
         """Return the change types of the commit's rows, if no two of them can share a key."""
@@ -202,59 +206,73 @@ def unpaired_rows(
     return rows.select(*described(slice_.columns, footer), ROW_MARKER)
 
 
-def paired_rows(changes: DataFrame, group: EncodeGroup, slice_: ChangesSlice, replacing: frozenset[int]) -> DataFrame:
-    """Shuffle change feed rows into one Spark partition per part, sorted by commit and key hash.
+def paired_rows(changes: DataFrame, group: EncodeGroup, slice_: ChangesSlice, scan: Scan) -> DataFrame:
+    """Return change feed rows in one Spark partition per part, sorted by commit and key hash; `scan` is what they read.
 
     Each row gets helper columns: the shuffle key of its part, whether the rows before and after it of the same key and
     commit are new, and whether it equals the row before. Of old rows, only the keys are shuffled, because a DELETE
-    needs no more, and in the commits `replacing` a hash of their values: most rows of these may be unchanged.
+    needs no more, and in the commits that replace files a hash of their values: most rows of these may be unchanged.
     """
     ours, is_new, columns, keys = HelperNames.beside(slice_.columns), is_new_row(), slice_.columns, slice_.keys
-    hash_ = F.hash(*(F.col(quoted(key)) for key in keys))
+    replacing, hashed_keys = scan.replacing, f"hash({', '.join(map(quoted, keys))})"
+    hash_ = F.expr(hashed_keys)
     # Spark's sort compares an 8-byte prefix of the first column, and the other columns only on a tie: so the commit
     # version is in the high half of the sort key, and the key's hash in the low half. The expression has no constant of
     # this slice: with one, Spark would compile the sort again for every slice.
-    order = F.shiftleft(F.col(COMMIT_VERSION), 32).bitwiseOR(hash_.cast("long").bitwiseAND(_LOW_HALF))
+    order = F.expr(f"shiftleft({COMMIT_VERSION}, 32) | (CAST({hashed_keys} AS BIGINT) & {_LOW_HALF}L)")
     # With the shuffle key among its columns, the window needs no shuffle of its own.
     window = Window.partitionBy(ours.order, ours.shuffle_key, *map(quoted, keys)).orderBy(ours.is_new)
     stamps = (ours.stamp_a, ours.stamp_b) if replacing else ()
     hashed = value_stamp(changes, [column for column in columns if column.name not in keys]) if replacing else ()
-    is_replaced = F.col(COMMIT_VERSION).isin(*replacing)
-    rows = (
-        changes.select(
-            shuffle_key(part_of_row(group, hash_), group.parts).alias(ours.shuffle_key),
-            order.alias(ours.order),
-            is_new.alias(ours.is_new),
-            *values_where(is_new, changes, columns, keys),
-            *(F.when(is_replaced, value).alias(name) for name, value in zip(stamps, hashed, strict=True)),
-        )
-        .repartition(group.parts, ours.shuffle_key)
-        .withColumn(ours.previous, F.lag(ours.is_new).over(window))
-        .withColumn(ours.next, F.lead(ours.is_new).over(window))
+    rows = changes.select(
+        shuffle_key(part_of_row(group, hash_), group.parts).alias(ours.shuffle_key),
+        order.alias(ours.order),
+        is_new.alias(ours.is_new),
+        *values_where(is_new, changes, columns, keys),
+        *(
+            F.when(F.col(COMMIT_VERSION).isin(*replacing), value).alias(name)
+            for name, value in zip(stamps, hashed, strict=True)
+        ),
     )
+    # A partition's rows are in one task in both cases. Without a shuffle, a small slice is one job of one task.
+    is_small = group.parts == 1 and sum(file.bytes for file in scan.files) <= _SMALL_BYTES
+    rows = rows.coalesce(1) if is_small else rows.repartition(group.parts, ours.shuffle_key)
     same = [F.coalesce(F.col(stamp) == F.lag(stamp).over(window), F.lit(col=False)) for stamp in stamps]
-    return rows.withColumn(ours.is_same, same[0] & same[1] if same else F.lit(col=False))
+    # In one step: Spark analyzes the whole statement after each.
+    return rows.withColumns(
+        {
+            ours.previous: F.lag(ours.is_new).over(window),
+            ours.next: F.lead(ours.is_new).over(window),
+            ours.is_same: same[0] & same[1] if same else F.lit(col=False),
+        }
+    )
 
 
 def landed_in_parts(
     pairs: DataFrame, columns: Sequence[LandedColumn], footer: Mapping[str, str], counted: Observation
 ) -> DataFrame:
-    """Return the landed rows of `paired_rows`; `counted` counts rows that repeat a key, and misplaced rows.
+    """Return the landed rows of `paired_rows`; `counted` counts rows that repeat a key, misplaced rows, long values.
 
     A misplaced row is in another Spark partition than its part. A partition becomes the file with its index in the
     name, and operators after the shuffle may reorder partitions: `coalesce` does, even when their number stays the
     same. So apply no other operator after this one.
     """
     ours = HelperNames.beside(columns)
+    lands = F.when(F.col(ours.is_new), ~F.col(ours.is_same)).otherwise(F.col(ours.next).isNull())
     placed = pairs.withColumn(ours.index, F.spark_partition_id()).observe(
         counted,
-        F.count_if(F.col(ours.previous) == F.col(ours.is_new)).alias(_DUPLICATES),
-        F.count_if(F.hash(ours.shuffle_key) != F.col(ours.index)).alias(_MISPLACED),
+        F.expr(f"count_if({ours.previous} = {ours.is_new}) AS {_DUPLICATES}"),
+        F.expr(f"count_if(hash({ours.shuffle_key}) != {ours.index}) AS {_MISPLACED}"),
+        *longest_bytes(_texts(columns), lands),
     )
-    lands = F.when(F.col(ours.is_new), ~F.col(ours.is_same)).otherwise(F.col(ours.next).isNull())
-    update = F.when(F.col(ours.previous).isNull(), int(Marker.INSERT)).otherwise(int(Marker.UPDATE))
-    marker = F.when(F.col(ours.is_new), update).otherwise(int(Marker.DELETE)).cast("int")
+    update = f"IF({ours.previous} IS NULL, {Marker.INSERT:d}, {Marker.UPDATE:d})"
+    marker = F.expr(f"IF({ours.is_new}, {update}, {Marker.DELETE:d})")
     return placed.where(lands).select(*described(columns, footer), marker.alias(ROW_MARKER))
+
+
+def _texts(columns: Sequence[LandedColumn]) -> list[str]:
+    """Return the columns that land as text or bytes, which may be long."""
+    return [one.name for one in columns if column_type(one.type).family in (Family.TEXT, Family.BINARY)]
 
 
 def repeated_key_samples(changes: DataFrame, keys: Sequence[str]) -> tuple[str, ...]:

@@ -17,6 +17,8 @@ from mirror_assets.spark_names import quoted
 CHANGE_TYPE = "_change_type"
 COMMIT_VERSION = "_commit_version"
 COMMIT_TIMESTAMP = "_commit_timestamp"
+# As text: each function and each operator of PySpark is up to three requests to the JVM, and so is a whole text.
+IS_NEW_ROW = f"{CHANGE_TYPE} IN ('insert', 'update_postimage')"
 # Columns of a scan with row tracking: each row's id, and the version that changed it last.
 ROW_ID = "__mirror_row_id__"
 ROW_VERSION = "__mirror_row_version__"
@@ -61,7 +63,7 @@ def _landed_form(value: Column, kind: DataType, ntz: NtzLanding) -> Column | Non
 
 def is_new_row() -> Column:
     """Return whether a change feed row holds the state of its key after the commit (insert, update_postimage)."""
-    return F.col(CHANGE_TYPE).isin("insert", "update_postimage")
+    return F.expr(IS_NEW_ROW)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
 from mirror_assets.column_types import LongValues, longest
-from mirror_assets.encode.columns import CHANGE_TYPE, COMMIT_VERSION, is_new_row, projected
+from mirror_assets.encode.columns import CHANGE_TYPE, COMMIT_VERSION, IS_NEW_ROW, projected
 from mirror_assets.source.commits import ReadRows
 from mirror_assets.source.schema import Projection
 from mirror_assets.spark_api import observed
@@ -65,8 +65,8 @@ class ObservedRows(NamedTuple):
 def observed_changes(changes: DataFrame, projection: Projection) -> ObservedRows:
     """Return the landing rows of change rows, counted before and after the condition."""
     scanned = Observation()
-    weight = F.col(COMMIT_VERSION) * F.lit(_FACTOR) % F.lit(_PRIME) + F.lit(1)
-    weighted = F.coalesce(F.sum(F.when(is_new_row(), weight).otherwise(-weight)), F.lit(0)).alias(_WEIGHTED)
+    weight = f"({COMMIT_VERSION} * {_FACTOR}L % {_PRIME} + 1)"
+    weighted = F.expr(f"coalesce(sum(IF({IS_NEW_ROW}, {weight}, -{weight})), 0) AS {_WEIGHTED}")
     rows = changes.observe(scanned, *row_counts(), weighted)
     if not projection.where:
         return ObservedRows(projected(rows, projection), scanned, scanned)
@@ -76,7 +76,7 @@ def observed_changes(changes: DataFrame, projection: Projection) -> ObservedRows
 
 def row_counts() -> list[Column]:
     """Return the aggregates that count change rows by change type, each named after its type."""
-    return [F.count_if(F.col(CHANGE_TYPE) == kind.name).alias(kind.name) for kind in fields(ReadRows)]
+    return [F.expr(f"count_if({CHANGE_TYPE} = '{kind.name}') AS {kind.name}") for kind in fields(ReadRows)]
 
 
 def number_of(rows: DataFrame) -> int:

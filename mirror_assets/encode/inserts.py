@@ -32,13 +32,15 @@ def write_parts(frame: DataFrame, folder: str, most_rows: int = 0) -> dict[str, 
     `most_rows` above 0 splits a partition into files of at most that many rows; their names sort in writing order.
     Raises what Spark raises.
     """
-    seen, lengths = Observation(), dict[str, Column]()
-    for field in frame.schema:
-        if isinstance(field.dataType, StringType | BinaryType):
-            lengths[field.name] = F.max(F.octet_length(quoted(field.name))).alias(f"bytes_{len(lengths)}")
-    rows = frame.observe(seen, *lengths.values()) if lengths else frame
+    seen, names = Observation(), [one.name for one in frame.schema if isinstance(one.dataType, StringType | BinaryType)]
+    write_files(frame.observe(seen, *longest_bytes(names)) if names else frame, folder, most_rows)
+    return long_values(names, observed(seen) if names else {})
+
+
+def write_files(frame: DataFrame, folder: str, most_rows: int = 0) -> None:
+    """Write the files of `write_parts`, without counting their long values. Raises what Spark raises."""
     (
-        rows.write.option("compression", "zstd")
+        frame.write.option("compression", "zstd")
         .option("maxRecordsPerFile", most_rows)
         .option("parquet.block.size", _ROW_GROUP_BYTES)
         # Dictionaries cost a fifth of the encoder's CPU time; a landing file is read only once (docs/performance.md).
@@ -47,8 +49,20 @@ def write_parts(frame: DataFrame, folder: str, most_rows: int = 0) -> dict[str, 
         .option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false")
         .parquet(folder)
     )
-    counts = observed(seen) if lengths else {}
-    found = {name: counts[f"bytes_{at}"] or 0 for at, name in enumerate(lengths)}
+
+
+def longest_bytes(names: Sequence[str], where: Column | None = None) -> list[Column]:
+    """Return the aggregates that `long_values` reads: the largest length in bytes of each column, of these rows."""
+    lengths = (F.octet_length(quoted(name)) for name in names)
+    return [
+        F.max(length if where is None else F.when(where, length)).alias(f"bytes_{at}")
+        for at, length in enumerate(lengths)
+    ]
+
+
+def long_values(names: Sequence[str], counts: Mapping[str, int | None]) -> dict[str, int]:
+    """Return the columns that have a value of more than LONG_BYTES, each with its largest length in bytes."""
+    found = {name: counts[f"bytes_{at}"] or 0 for at, name in enumerate(names)}
     return {name: count for name, count in found.items() if count > LONG_BYTES}
 
 

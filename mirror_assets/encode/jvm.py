@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from py4j.java_gateway import JavaClass, JavaObject, JVMView
@@ -44,6 +44,13 @@ class Jvm:
         log4j = self.root.org.apache.logging.log4j
         for name in _LOGGERS:
             log4j.core.config.Configurator.setLevel(f"org.apache.spark.{name}", log4j.Level.OFF)
+
+    def java_map(self, entries: Mapping[str, str]) -> JavaObject:
+        """Return a `java.util.HashMap` of the entries."""
+        made = self.root.java.util.HashMap()
+        for name, value in entries.items():
+            made.put(name, value)
+        return made
 
     def java_list(self, values: Iterable[JavaObject]) -> JavaObject:
         """Return a `java.util.ArrayList` of the values."""

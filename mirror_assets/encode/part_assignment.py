@@ -81,12 +81,9 @@ def group_commits(assignments: Sequence[PartAssignment]) -> tuple[EncodeGroup, .
 def part_of_row(group: EncodeGroup, hash_: Column) -> Column:
     """Compute a row's part within the group from the plan alone, without a counting pass or range sampling."""
     first_part = _by_version(group, [assignment.first_part - group.first_part for assignment in group.assignments])
-    parts = _by_version(group, [assignment.parts for assignment in group.assignments])
-    return (
-        first_part
-        if all(assignment.parts == 1 for assignment in group.assignments)
-        else first_part + F.pmod(hash_, parts)
-    )
+    if all(assignment.parts == 1 for assignment in group.assignments):
+        return first_part
+    return first_part + F.pmod(hash_, _by_version(group, [assignment.parts for assignment in group.assignments]))
 
 
 def shuffle_key(part: Column, parts: int) -> Column:
@@ -120,8 +117,10 @@ def _unshifted(value: int, bits: int) -> int:
 
 def _by_version(group: EncodeGroup, values: Sequence[int]) -> Column:
     """Look up the value of a row's commit in a constant array; `values` has one for each assignment."""
+    if len(set(values)) == 1:
+        return F.lit(values[0])
     table = [0] * (group.last - group.first + 1)
     for assignment, value in zip(group.assignments, values, strict=True):
         table[assignment.version - group.first] = value
     index = (F.col(COMMIT_VERSION) - group.first + 1).cast("int")
-    return F.element_at(F.lit(table), index) if len(set(values)) > 1 else F.lit(values[0])
+    return F.element_at(F.lit(table), index)

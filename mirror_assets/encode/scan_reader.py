@@ -278,7 +278,8 @@ class _ScanReader:
         if self.scan.feed:
             kinds = [sql("kind"), *([sql(_STORED_KIND)] if _STORED_KIND in self._names else [])]
             columns.append(F.expr(f"CAST(coalesce({', '.join(kinds)}) AS STRING) AS {CHANGE_TYPE}"))
-            columns.append(F.expr(f"CAST({sql('version')} AS BIGINT) AS {COMMIT_VERSION}"))
+            version = _uncompiled(constants["version"]) if "version" in constants else sql("version")
+            columns.append(F.expr(f"CAST({version} AS BIGINT) AS {COMMIT_VERSION}"))
             columns.append(F.expr(f"timestamp_millis(CAST({sql('time')} AS BIGINT)) AS {COMMIT_TIMESTAMP}"))
         if self.row_ids:
             ids = {"stored_id": f"{sql('first_id')} + {_INDEX}", "stored_version": sql("first_version")}
@@ -387,6 +388,15 @@ def _literal(value: object) -> str:
     if not isinstance(value, str):
         return f"{value}L"
     return f"'{value}'" if _PLAIN.fullmatch(value) else f"CAST(X'{value.encode().hex()}' AS STRING)"
+
+
+def _uncompiled(value: str) -> str:
+    """Return the value as an element of an array, which Spark passes to compiled code in place of writing it into it.
+
+    With a commit's version in the code, it would compile the code of each slice again: two classes, tens of
+    milliseconds. Spark can't know that the index is always 0; it would replace an element that it knows by its value.
+    """
+    return f"get(array({value}), CAST(monotonically_increasing_id() < 0 AS INT))"
 
 
 def _key(constants: Mapping[str, str]) -> str:

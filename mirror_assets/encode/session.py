@@ -13,7 +13,8 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from weakref import WeakSet
+from typing import cast
+from weakref import WeakKeyDictionary, WeakSet
 
 from py4j.java_gateway import JavaObject
 from py4j.protocol import Py4JError, Py4JJavaError
@@ -47,6 +48,8 @@ _STARTING = threading.Lock()
 _OWNED: dict[str, tuple[SparkContext, JavaObject]] = {}
 # Contexts whose settings were checked.
 _CHECKED: WeakSet[SparkContext] = WeakSet()
+# The settings of the newest session of a context, also as a map of its JVM: most sessions have the same.
+_GIVEN: WeakKeyDictionary[SparkContext, tuple[dict[str, str], JavaObject]] = WeakKeyDictionary()
 _COORDINATION = f"{HADOOP}outputCommitCoordination.enabled"
 # A cluster's core-site.xml has these, and a Spark on this machine can't use them: its file system, in which the context
 # would look for the warehouse before a session has another, and codecs of JARs that only the cluster has.
@@ -82,6 +85,11 @@ def spark_settings(
         "spark.databricks.delta.snapshotPartitions": "2",
         # VACUUM lists a folder with this many tasks, however small it is; the default, 10,000 tasks, takes minutes.
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "8",
+        # Only the UI shows the text of a plan, and writing it takes milliseconds of each statement.
+        "spark.sql.ui.explainMode": "simple",
+        # A slice has about eight compiled classes: with Spark's default, 100, a run over many tables compiles them
+        # again for every slice.
+        "spark.sql.codegen.cache.maxEntries": "1000",
         # Recording the Python call site of each column costs several JVM calls per column.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         # Rows are taken out of a batch one by one: the batch of a wide table has to fit the processor's cache. With
@@ -150,9 +158,16 @@ def own_session(handed: SparkSession, owner: str | None = None) -> SparkSession:
 
 def _with_settings(shared: SparkSession, settings: Mapping[str, str], owner: str | None) -> SparkSession:
     """Return the owner's session on the context of `shared`, with these settings and those that decide bytes."""
-    Jvm(shared).hide_values()
-    # Like Spark's builder on a running context, this ignores settings that can't change any more.
-    return SparkSession(shared.sparkContext, _session_of(shared, owner), session_settings(settings))
+    context, wanted = shared.sparkContext, session_settings(settings)
+    known, given = _GIVEN.get(context, ({}, None))
+    if given is None:
+        Jvm(shared).hide_values()
+    if known != wanted:
+        given = Jvm(shared).java_map(wanted)
+        _GIVEN[context] = (wanted, given)
+    # Like Spark's builder on a running context, this ignores settings that can't change any more. PySpark would send a
+    # dictionary in a request for each of its 200 settings, at each slice.
+    return SparkSession(context, _session_of(shared, owner), cast("dict[str, str]", given))
 
 
 def require_context(spark: SparkSession) -> None:

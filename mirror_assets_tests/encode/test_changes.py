@@ -191,7 +191,7 @@ def test_what_must_be_paired_is_paired(spark: SparkSession, tmp_path: Path, stat
     assert rows == _source(spark, uri, 2)
     assert [one.group.commits_of(0) for one in encoded] == [(2, 2)]
     (planned,) = encoded_groups(spark, slice_of_one, {})
-    assert ("Exchange" in planned.rows._jdf.queryExecution().executedPlan().toString()) != unpaired
+    assert ("Window" in planned.rows._jdf.queryExecution().executedPlan().toString()) != unpaired
 
 
 @pytest.mark.parametrize("half", ["id_hash & 4294967295", "shiftright(id_hash, 32)"])

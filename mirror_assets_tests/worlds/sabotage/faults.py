@@ -304,7 +304,7 @@ FAULTS = (
         "an update lands as insert",
         "encoder",
         World.FEED,
-        with_text(changes, _PAIRED, (".otherwise(int(Marker.UPDATE))", ".otherwise(int(Marker.INSERT))")),
+        with_text(changes, _PAIRED, ("{Marker.UPDATE:d})", "{Marker.INSERT:d})")),
         smoke=True,
     ),
     Fault(
