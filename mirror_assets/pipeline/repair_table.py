@@ -141,7 +141,7 @@ def repair_table(context: TableContext, mirror: Mirror, report: Callable[[str], 
         return EncodedSlice(encode_repair(repair.slice, folder, receipt_metadata(receipt)))
 
     def stage() -> SliceRecord:
-        return stage_attempt(context, repair.planned, position, encode)
+        return stage_attempt(context, repair.planned, position, encode=encode)
 
     return in_three_steps(context, repair.state, repair.planned, stage, partial(publish_repair, context), began)
 

@@ -182,24 +182,23 @@ def stage_slice(context: TableContext, planned: PlannedSlice, position: CommitPo
                 record = best_attempt(fitting)
                 set_attempt(record.attempt)
                 return record
-        return stage_attempt(context, planned, position, folders=folders)
+        return stage_attempt(context, planned, position, folders)
 
 
 def stage_attempt(
     context: TableContext,
     planned: PlannedSlice,
     position: CommitPosition,
-    encode: Encode | None = None,
     folders: Sequence[AttemptFolder] | None = None,
+    encode: Encode | None = None,
 ) -> SliceRecord:
     """Encode the slice, or one chunk of it, under a new attempt, and return its record.
 
-    `folders` are the earlier attempts at its generation, if the caller has listed them.
-
-    A slice without changes has no parts and starts no Spark; the first of an epoch lands a file without rows. Deletes
-    earlier attempts whose checks failed, and its own attempt if it fails. Where the change data feed can't be read, or
-    contradicts the actions of its commits, the slice is read by files instead. Raises what the encoders and the store
-    raise; DATA_FILE_MISSING only when log and store prove it.
+    `folders` are the earlier attempts at its generation, if the caller has listed them. A slice without changes has no
+    parts and starts no Spark; the first of an epoch lands a file without rows. Deletes earlier attempts whose checks
+    failed, and its own attempt if it fails. Where the change data feed can't be read, or contradicts the actions of its
+    commits, the slice is read by files instead. Raises what the encoders and the store raise; DATA_FILE_MISSING only
+    when log and store prove it.
     """
     if folders is None:
         folders = staged_folders(context.store, context.name, position.generation)

@@ -17,7 +17,6 @@ from mirror_assets.errors import ErrorCode
 from mirror_assets.landing.format import SliceRecord
 from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.run_records import read_failure
-from mirror_assets.landing.state import CommitPosition
 from mirror_assets.orchestration.check_jobs import ALL_CHECKS, CHECK_OP
 from mirror_assets.orchestration.check_runs import is_blocking_failure
 from mirror_assets.orchestration.checks import CHECKS, NOTHING_STAGED
@@ -193,11 +192,11 @@ def encoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The first versions of the slices that were encoded; the first attempt at version 4 fails."""
     real, found = stage.stage_attempt, list[int]()
 
-    def planted(context: TableContext, planned: PlannedSlice, position: CommitPosition) -> SliceRecord:
+    def planted(context: TableContext, planned: PlannedSlice, *others: object) -> SliceRecord:
         found.append(planned.first)
         if found == [2, 3, 4]:
             raise SOURCE_BROKE(table=str(TABLE), version=4, why="planted", undo="")
-        return real(context, planned, position)
+        return real(context, planned, *others)  # type: ignore[arg-type]
 
     monkeypatch.setattr("mirror_assets.pipeline.stage.stage_attempt", planted)
     return found
@@ -256,8 +255,12 @@ def test_a_run_for_all_tables_evaluates_checks_and_a_failure_remains_in_their_hi
 ) -> None:
     """For Dagster, a result of the run that has materialized the asset is no older than the asset."""
     job = build_definitions(lab.config).resolve_job_def(MIRROR_ALL)
-    evaluated = job.execute_in_process(instance=instance).get_asset_check_evaluations()
-    assert {found.check_name for found in evaluated} == {*BLOCKING_CHECKS, *_SOURCE_AND_LANDING_CHECKS}
+    run = job.execute_in_process(instance=instance).run_id
+    logged = (entry.get_dagster_event() for entry in instance.all_logs(run, dg.DagsterEventType.ASSET_CHECK_EVALUATION))
+    assert {found.asset_check_evaluation_data.check_name for found in logged} == {
+        *BLOCKING_CHECKS,
+        *_SOURCE_AND_LANDING_CHECKS,
+    }
     lab.sql("INSERT INTO {t} VALUES (NULL, 'x', 1)")
     result = job.execute_in_process(instance=instance, raise_on_error=False)
     assert not result.success

@@ -272,11 +272,11 @@ def test_a_run_takes_up_what_the_one_before_it_has_staged(waiting: Lab, monkeypa
     waiting.configure(defaults="slices: {max_commits: 1}")
     real, encoded = stage.stage_attempt, []
 
-    def counted(context: TableContext, planned: PlannedSlice, position: CommitPosition) -> SliceRecord:
+    def counted(context: TableContext, planned: PlannedSlice, *others: object) -> SliceRecord:
         encoded.append(planned.first)
         if planned.first == 4 and encoded.count(4) == 1:
             raise Encoded
-        return real(context, planned, position)
+        return real(context, planned, *others)  # type: ignore[arg-type]
 
     monkeypatch.setattr("mirror_assets.pipeline.stage.stage_attempt", counted)
     keys = [key(number, number) for number in range(2, 6)]
@@ -325,7 +325,7 @@ def test_a_slice_after_one_that_only_switched_the_feed_off_is_read_by_files(
     paper.commit(3, 3)
     compared = list[bool]()
 
-    def staged(context: TableContext, planned: PlannedSlice, position: CommitPosition) -> SliceRecord:
+    def staged(context: TableContext, planned: PlannedSlice, position: CommitPosition, _: object) -> SliceRecord:
         compared.append(planned.compared is not None)
         return _without_parts(context, planned, position)
 
@@ -334,7 +334,7 @@ def test_a_slice_after_one_that_only_switched_the_feed_off_is_read_by_files(
     assert compared == [False, False, True]
 
 
-def _without_parts(context: TableContext, planned: PlannedSlice, position: CommitPosition) -> SliceRecord:
+def _without_parts(context: TableContext, planned: PlannedSlice, position: CommitPosition, *_: object) -> SliceRecord:
     """Staged without Spark."""
     record = new_record(position, slice_key(planned), hex_id(str(planned.first)), ())
     update = {
