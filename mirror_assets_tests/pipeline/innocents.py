@@ -159,6 +159,7 @@ def _block_files(lab: Lab, patch: pytest.MonkeyPatch) -> None:
             return encode_slice(*args)  # type: ignore[arg-type]
 
     patch.setattr(_ENCODE, cleaned)
+    patch.setattr("mirror_assets.encode.changes._SMALL_BYTES", -1)  # only a shuffle has block files
 
 
 @contextmanager
