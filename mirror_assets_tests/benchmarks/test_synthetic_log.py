@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import math
+import subprocess
+import sys
 from pathlib import Path
 
 from deltalake import DeltaTable
 
-from benchmarks.growth.point import measured
-from benchmarks.growth.subjects import SUBJECTS
+from benchmarks.curve import GrowthPoint
 from benchmarks.synthetic_log import Log
 
 
@@ -22,9 +24,10 @@ def test_each_commit_replaces_all_files(tmp_path: Path) -> None:
 
 
 def test_a_point_without_spark_is_measured(tmp_path: Path) -> None:
-    backlog = SUBJECTS["backlog"]
     Log(tmp_path / "table", commits=4, files=5)
-    point = measured(backlog, tmp_path, 40)
+    command = [sys.executable, "-m", "benchmarks.growth.point", "backlog", str(tmp_path), "40"]
+    printed = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120).stdout
+    point = GrowthPoint(**json.loads(printed.splitlines()[-1]))
     assert (point.size, point.tasks, point.driver_heap) == (40, 0, 0)
     assert point.seconds > 0
     assert point.threads >= 1
