@@ -93,7 +93,8 @@ def _marked(slice_: RepairSlice) -> Iterator[DataFrame]:
     source, mirror = F.col("source_rows"), F.col("mirror_rows")
     marker = F.when(source == 0, int(Marker.DELETE)).when(mirror == 1, int(Marker.UPDATE)).otherwise(int(Marker.UPSERT))
     marked = slice_.differing.select(*slice_.keys, "source_rows", marker.cast("int").alias(ROW_MARKER))
-    marked = marked.persist(StorageLevel.DISK_ONLY)
+    # Adaptive execution leaves the partitions of what is persisted unchanged: a thousand, most of them empty.
+    marked = marked.repartition(slice_.parts, *slice_.keys).persist(StorageLevel.DISK_ONLY)
     try:
         yield marked
     finally:
