@@ -244,8 +244,8 @@ def test_a_repair_that_is_overtaken_lands_nothing(
 ) -> None:
     _damage(mirrored)
 
-    def overtaken(*args: object) -> object:
-        record = stage_attempt(*args)  # type: ignore[arg-type]
+    def overtaken(*args: object, **more: object) -> object:
+        record = stage_attempt(*args, **more)  # type: ignore[arg-type]
         overtake(mirrored)
         return record
 
