@@ -16,7 +16,7 @@ from mirror_assets.spark_names import quoted
 
 # At most this many keys are broadcast: what that takes is bounded.
 BROADCAST_KEYS = 200_000
-# The map has so many words of 64 bits: some thirty megabytes at most. Of two million keys, it lets 6 % of the rows of
+# Words of 64 bits in the map: some thirty megabytes at most. Of two million keys, it lets 6 % of the rows of
 # other keys pass; of ten million, 26 %.
 _WORDS = 1 << 19
 

@@ -40,7 +40,7 @@ _REPORTED = _SAMPLES + 1
 # On two cores, Spark took seven times as long as this process, which held 100 bytes a row (3.1 million changes).
 _MOST_ROWS_HERE = 4_000_000
 _ROWS_OF_A_TASK = 500_000
-# Of this many rows, at most so many are the end of an ascending run: else, to compare the runs is no shortcut.
+# Rows of a batch, and the most ascending runs in it: with more, comparing the runs saves nothing.
 _RUN_ROWS, _MOST_RUNS = 1 << 16, 64
 # Keys to read, if they violate a rule: of this many, most are not mere collisions of hashes.
 _MOST_KEYS = 1_000
@@ -58,7 +58,7 @@ _IMPOSSIBLE = {
     Marker.DELETE: "is deleted twice in one commit, or while it is not there",
     Marker.UPSERT: "is upserted while it is not there",
 }
-# A valid sequence of so many rows has two inserts or two updates.
+# A valid sequence of five rows has two inserts or two updates.
 _REPEATS_A_MARKER = 5
 # Numbers and flags: arrays of NumPy, or columns of Spark.
 _Values = TypeVar("_Values", npt.NDArray[Any], Column)
