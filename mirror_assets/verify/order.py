@@ -27,11 +27,10 @@ from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.redaction import shown_key
 from mirror_assets.source.scan import Scan
 from mirror_assets.source.schema import ALL_ROWS, LandedColumn, Projection
-from mirror_assets.spark_api import file_metadata
 from mirror_assets.spark_messages import readable
 from mirror_assets.spark_names import quoted
 from mirror_assets.verify.check_result import CheckResult
-from mirror_assets.verify.staged import Numbers, StagedSlice
+from mirror_assets.verify.staged import PART_NUMBER, ROW_INDEX, Numbers, StagedSlice
 from mirror_assets.verify.uniqueness import KeyInspection
 
 _SAMPLES = 5
@@ -42,12 +41,10 @@ _NEW, _OLD, _KEY, _UNCHANGED = "new", "old", "key", "__unchanged__"
 
 @dataclass(frozen=True)
 class CommitSums:
-    """The new and the old rows of a commit: their numbers, and the sums of both halves of their hashes, each."""
+    """The new and the old rows of a commit: how many they are, and the sums of both halves of their hashes."""
 
-    new: int = 0
-    old: int = 0
-    new_hashes: tuple[int, int] = (0, 0)
-    old_hashes: tuple[int, int] = (0, 0)
+    rows: int = 0
+    hashes: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True)
@@ -62,7 +59,8 @@ class CommitPlaces:
 class ChangeReader(Protocol):
     """Reads the changes of a slice from the change feed and from its parts. Methods raise what `spark_errors` raises.
 
-    The hash of a new row is that of its values, or only of its key without `with_values`; of an old row, of its key.
+    A new row has the hash of its values, or only of its key without `with_values`; an old row has another hash of its
+    key.
     """
 
     def feed_sums(self, *, with_values: bool) -> dict[int, CommitSums]:
@@ -102,7 +100,7 @@ def _places(staged: StagedSlice, wanted: Mapping[int, CommitSums]) -> list[Commi
 
     Markers are read only of parts in which a commit ends before the part does.
     """
-    ends = _places_of(staged, np.cumsum([sums.new + sums.old for sums in wanted.values()], dtype=np.int64))
+    ends = _places_of(staged, np.cumsum([sums.rows for sums in wanted.values()], dtype=np.int64))
     ends[-1:] = [staged.record.markers.total]
     return [CommitPlaces(version, *bounds) for version, bounds in zip(wanted, pairwise([0, *ends]), strict=True)]
 
@@ -180,11 +178,10 @@ class SparkChangeReader:
 
     def _parts(self, *, with_values: bool) -> DataFrame:
         """Return the rows of the parts: their place, whether they are new, old, or both, hashes, and keys."""
-        rows = self.staged.spark_rows(self.spark())
-        start_of_part = self.staged.of_part(rows, self.staged.rows_before.values())
+        rows = self.staged.spark_rows(self.spark(), self.staged.rows_before.values())
         values = [F.col(quoted(column.name)) for column in self.columns]
         return rows.select(
-            (start_of_part + file_metadata(rows, "row_index")).alias(_PLACE),
+            (F.col(PART_NUMBER) + F.col(ROW_INDEX)).alias(_PLACE),
             (F.col(ROW_MARKER) != int(Marker.DELETE)).alias(_IS_NEW),
             (F.col(ROW_MARKER) != int(Marker.INSERT)).alias(_IS_OLD),
             *self._hashes(values if with_values else self._keys()),
@@ -196,7 +193,7 @@ class SparkChangeReader:
     def _hashes(self, new: Sequence[Column]) -> list[Column]:
         """Return the hash of a new row, by these columns, and of an old one; and the key."""
         keys = self._keys()
-        return [F.xxhash64(*new).alias(_NEW), F.xxhash64(*keys).alias(_OLD), F.struct(*keys).alias(_KEY)]
+        return [F.xxhash64(*new).alias(_NEW), F.xxhash64(F.lit(0), *keys).alias(_OLD), F.struct(*keys).alias(_KEY)]
 
 
 def _without_unchanged(
@@ -210,13 +207,11 @@ def _without_unchanged(
 
 
 def _sums(rows: DataFrame) -> dict[int, CommitSums]:
-    parts = [
-        F.coalesce(F.sum(F.when(F.col(flag), value)), F.lit(0))
-        for flag, hash_ in ((_IS_NEW, F.col(_NEW)), (_IS_OLD, F.col(_OLD)))
-        for value in (F.lit(1), hash_.bitwiseAND(_LOW_HALF), F.shiftright(hash_, 32))
-    ]
-    found = sorted(rows.groupBy(_VERSION).agg(*parts).collect())
-    return {version: CommitSums(new, old, (a, b), (c, d)) for version, new, a, b, old, c, d in found}
+    halves = (f"{{}} & {_LOW_HALF}L", "shiftright({}, 32)")
+    summed = (f"IF({_IS_NEW}, {half}, 0L) + IF({_IS_OLD}, {half}, 0L)".format(_NEW, _OLD) for half in halves)
+    number = f"CAST({_IS_NEW} AS INT) + CAST({_IS_OLD} AS INT)"
+    found = sorted(rows.groupBy(_VERSION).agg(*(F.expr(f"sum({one})") for one in (number, *summed))).collect())
+    return {version: CommitSums(number, (low, high)) for version, number, low, high in found}
 
 
 def _single_rows(rows: DataFrame) -> DataFrame:

@@ -9,7 +9,7 @@ violate a rule are compared again, by the keys themselves, before one is reporte
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any, Generic, TypeVar
@@ -29,27 +29,29 @@ from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.redaction import shown_key
 from mirror_assets.source.scan import Scan
 from mirror_assets.source.schema import Projection
-from mirror_assets.spark_api import file_metadata
 from mirror_assets.spark_messages import readable
 from mirror_assets.spark_names import quoted
 from mirror_assets.verify.check_result import CheckResult
-from mirror_assets.verify.staged import Numbers, StagedSlice
+from mirror_assets.verify.staged import PART_NUMBER, ROW_INDEX, Numbers, StagedSlice
 
 _SAMPLES = 5
 _REPORTED = _SAMPLES + 1
-# On two cores, Spark took seven times as long as this process, which held 100 bytes a row (3.1 million changes).
-_MOST_ROWS_HERE = 4_000_000
+# This process holds 30 bytes a row (3.1 million changes), and is several times faster than Spark on two cores.
+_MOST_ROWS_HERE = 10_000_000
 _ROWS_OF_A_TASK = 500_000
 # Rows of a batch, and the most ascending runs in it: with more, comparing the runs saves nothing.
 _RUN_ROWS, _MOST_RUNS = 1 << 16, 64
 # Keys to read, if they violate a rule: of this many, most are not mere collisions of hashes.
 _MOST_KEYS = 1_000
-_BATCH_ROWS = 500_000
+# Rows that are compared at once: they fit into the caches of a processor.
+_BLOCK_ROWS = 1 << 17
 # 2^64 divided by the golden ratio, for Knuth's multiplicative hashing: every bit of a word affects the product.
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _HALF = np.uint64(32)
 _Flags = npt.NDArray[np.bool_]
 Hashes = npt.NDArray[np.uint64]
+# Rows without their places.
+Tails = npt.NDArray[np.int32]
 # Markers are smaller than this.
 _MARKERS = 8
 _IMPOSSIBLE = {
@@ -93,8 +95,8 @@ class _Packing:
 
     @property
     def place(self) -> int:
-        """What one place counts."""
-        return _MARKERS * (1 + max(self.commits, default=0))
+        """What one place counts: a power of two, for it is quicker to mask bits than to divide."""
+        return _MARKERS << max(self.commits, default=0).bit_length()
 
     def firsts(self, staged: StagedSlice) -> list[int]:
         """By part, in order: its first row, without a marker."""
@@ -125,14 +127,16 @@ class _KeyRows(Generic[_Values]):
     @cached_property
     def _markers(self) -> list[_Values]:
         """The row's marker, and those of the rows before it; of any value where there is none."""
-        return [self.row % _MARKERS, *(self.earlier(n) % _MARKERS for n in range(1, _REPEATS_A_MARKER - 1))]
+        rows = (self.row, *(self.earlier(n) for n in range(1, _REPEATS_A_MARKER - 1)))
+        return [_masked(row, _MARKERS - 1) for row in rows]
 
     @property
     def cannot_follow(self) -> _Values:
         """Whether the row can't follow the one before, by their markers, or because they are of one commit."""
         marker, marker_before, before = self._markers[0], self._markers[1], self.earlier(1)
-        commit = self.row % self.packing.place - marker
-        is_again = (commit > 0) & (commit == before % self.packing.place - marker_before)
+        bits = self.packing.place - _MARKERS
+        commit = _masked(self.row, bits)
+        is_again = (commit > 0) & (commit == _masked(before, bits))
         exists, inserts = marker_before != int(Marker.DELETE), marker == int(Marker.INSERT)
         cannot: _Values = (before >= 0) & (is_again | (exists == inserts))
         return cannot
@@ -156,6 +160,11 @@ class _KeyRows(Generic[_Values]):
         for n, one in enumerate(before, 1):
             repeats |= (self.earlier(n) >= 0) & (one == marker) & (marker <= int(Marker.UPDATE))
         return repeats
+
+
+def _masked(values: _Values, bits: int) -> _Values:
+    masked: _Values = values.bitwiseAND(bits) if isinstance(values, Column) else values & bits
+    return masked
 
 
 def inspect_keys(
@@ -228,31 +237,36 @@ def _is_less(keys: pa.Array | pa.ChunkedArray, others: pa.Array | pa.ChunkedArra
 
 
 def _inspect_here(staged: StagedSlice, rows_allowed: Callable[[], int]) -> KeyInspection:
-    packing, (hashes, rows) = _Packing.of(staged), read_hashes(staged)
-    numbers, rows = _repeated(hashes, rows)
-    if not len(numbers):
-        return KeyInspection()
-    repeated = 1 + int(np.count_nonzero(numbers[1:] != numbers[:-1]))
-    allowed, is_by_commit = max(1, rows_allowed()), staged.record.kind is SliceKind.CHANGES
-    keys = _beside_earlier(numbers, rows, packing)
-    wrong = keys.is_beyond(allowed) | (keys.cannot_follow if is_by_commit else False)
-    problems = tuple[str, ...]()
-    if wrong.any():  # of some keys, or of keys that only share their hashes: those rows are read, and inspected again
-        rows = np.sort(rows[np.isin(numbers, np.unique(numbers[wrong])[:_MOST_KEYS])])
-        known = dict[tuple[object, ...], int]()
-        values = (tuple(row.values()) for row in staged.read_rows(rows // packing.place, staged.record.keys))
-        numbers, rows = _repeated(np.array([known.setdefault(key, len(known)) for key in values], np.uint64), rows)
-        exact = _beside_earlier(numbers, rows, packing)
-        beyond, counts = exact.is_beyond(allowed), np.bincount(numbers)
-        too_many = sorted(zip(rows[beyond].tolist(), counts[numbers[beyond]].tolist(), strict=True))
-        impossible = sorted(rows[exact.cannot_follow].tolist()) if is_by_commit else []
-        problems = _problems(staged, dict(too_many[:_REPORTED]), impossible[:_REPORTED], allowed)
-    if not is_by_commit:
-        return KeyInspection(repeated, problems)
-    return KeyInspection(repeated, problems, bool(keys.is_open.any()), bool(keys.repeats_marker.any()))
+    packing, is_by_commit = _Packing.of(staged), staged.record.kind is SliceKind.CHANGES
+    hashes, tails = read_keys(staged)
+    allowed = cache(lambda: max(1, rows_allowed()))
+    repeated, suspects, is_open, values_decide = 0, set[int](), False, False
+    for numbers, places in _repeated(hashes):
+        keys = _beside_earlier(numbers, places * packing.place + tails[places], packing)
+        repeated += int(np.count_nonzero(keys.is_second))
+        wrong = keys.is_beyond(allowed()) | (keys.cannot_follow if is_by_commit else False)
+        suspects.update(numbers[wrong][:_MOST_KEYS].tolist())
+        is_open |= is_by_commit and bool(keys.is_open.any())
+        values_decide |= is_by_commit and bool(keys.repeats_marker.any())
+    if not suspects:
+        return KeyInspection(repeated, (), is_open, values_decide)
+    # Rows of some keys violate a rule, or of keys that only share their hashes: they are inspected by the keys.
+    places = np.flatnonzero(np.isin(hashes, np.array(sorted(suspects)[:_MOST_KEYS], np.uint64)))
+    known = dict[tuple[object, ...], int]()
+    values = (tuple(row.values()) for row in staged.read_rows(places, staged.record.keys))
+    numbers = np.array([known.setdefault(key, len(known)) for key in values], np.uint64)
+    order = np.lexsort((places, numbers))
+    rows = (places * packing.place + tails[places])[order]
+    exact = _beside_earlier(numbers[order], rows, packing)
+    beyond, counts = exact.is_beyond(allowed()), np.bincount(numbers.astype(np.int64))
+    of_key = counts[numbers[order][beyond].astype(np.int64)]
+    too_many = sorted(zip(rows[beyond].tolist(), of_key.tolist(), strict=True))
+    impossible = sorted(rows[exact.cannot_follow].tolist()) if is_by_commit else []
+    problems = _problems(staged, dict(too_many[:_REPORTED]), impossible[:_REPORTED], allowed())
+    return KeyInspection(repeated, problems, is_open, values_decide)
 
 
-def _beside_earlier(numbers: Numbers, rows: Numbers, packing: _Packing) -> _KeyRows[npt.NDArray[Any]]:
+def _beside_earlier(numbers: Hashes, rows: Numbers, packing: _Packing) -> _KeyRows[npt.NDArray[Any]]:
     """Return the rows, which are in the order of their keys' numbers and places, beside earlier ones."""
 
     @cache
@@ -264,28 +278,37 @@ def _beside_earlier(numbers: Numbers, rows: Numbers, packing: _Packing) -> _KeyR
     return _KeyRows(rows, earlier, packing)
 
 
-def _repeated(keys: Hashes, rows: Numbers) -> tuple[Numbers, Numbers]:
-    """Return the rows whose key occurs several times, by key and place, and before them a number for each one's key."""
-    # To sort the upper bits of the keys, with the row's index as the lower bits, takes a tenth of argsort's time.
-    width, indices = np.uint64(len(keys).bit_length()), np.arange(len(keys), dtype=np.uint64)
-    packed = np.sort((keys >> width << width) | indices)
-    order = (packed & ((np.uint64(1) << width) - np.uint64(1))).astype(np.int64)
-    is_new = keys[order[1:]] != keys[order[:-1]]
-    if (is_new & (packed[1:] >> width == packed[:-1] >> width)).any():  # two keys have the same upper bits
-        order = np.lexsort((indices, keys))
-        is_new = keys[order[1:]] != keys[order[:-1]]
-    begins = np.append(True, is_new)
-    is_repeated = ~(begins & np.append(is_new, True))
-    return np.cumsum(begins[is_repeated]), rows[order[is_repeated]]
+def _repeated(hashes: Hashes) -> Iterator[tuple[Hashes, Numbers]]:
+    """Yield blocks of hashes that occur several times, and the places of each, both in order; each hash in one block.
+
+    Few other hashes are among them.
+    """
+    # To sort the upper bits of the hashes, with the place as the lower bits, takes a tenth of argsort's time.
+    width = np.uint64(len(hashes).bit_length())
+    is_place = (np.uint64(1) << width) - np.uint64(1)
+    packed = (hashes >> width << width) | np.arange(len(hashes), dtype=np.uint64)
+    packed.sort()
+    start = 0
+    while start < len(packed):
+        last = packed[min(start + _BLOCK_ROWS, len(packed)) - 1]
+        block = packed[start : (end := int(np.searchsorted(packed, last | is_place, "right")))]
+        is_again = block[1:] >> width == block[:-1] >> width
+        places = (block[np.append(is_again, False) | np.append(False, is_again)] & is_place).astype(np.int64)
+        found, start = hashes[places], end
+        if ((found[1:] != found[:-1]) & (found[1:] >> width == found[:-1] >> width)).any():
+            order = np.lexsort((places, found))  # two hashes have the same upper bits
+            found, places = found[order], places[order]
+        if len(found):
+            yield found, places
 
 
 def _inspect_on_spark(staged: StagedSlice, rows_allowed: Callable[[], int], spark: SparkSession) -> KeyInspection:
     packing, allowed = _Packing.of(staged), max(1, rows_allowed())
     is_by_commit = staged.record.kind is SliceKind.CHANGES
     lags = sorted({1, 2, allowed, allowed + 1} | (set(range(1, _REPEATS_A_MARKER)) if is_by_commit else set()))
-    rows = staged.spark_rows(spark)
+    rows = staged.spark_rows(spark, packing.firsts(staged))
     marker = F.col(ROW_MARKER) if staged.record.kind.has_markers else F.lit(0)
-    row = staged.of_part(rows, packing.firsts(staged)) + file_metadata(rows, "row_index") * packing.place + marker
+    row = F.col(PART_NUMBER) + F.col(ROW_INDEX) * packing.place + marker
     tasks = -(-staged.record.markers.total // _ROWS_OF_A_TASK)
 
     def beside_earlier(*keys: Column) -> DataFrame:
@@ -330,21 +353,24 @@ def _problems(
     )
 
 
-def read_hashes(staged: StagedSlice) -> tuple[Hashes, Numbers]:
-    """Return the hash of the key of each row by its place, and the rows. Without a marker column, rows are inserts."""
+def read_keys(staged: StagedSlice) -> tuple[Hashes, Tails]:
+    """Return the hash of the key of each row by its place, and the row without its place.
+
+    Without a marker column, rows are inserts.
+    """
     packing, record = _Packing.of(staged), staged.record
     names = [*record.keys, ROW_MARKER] if record.kind.has_markers else list(record.keys)
-    hashes, rows = np.empty(record.markers.total, np.uint64), np.empty(record.markers.total, np.int64)
+    hashes, tails = np.empty(record.markers.total, np.uint64), np.empty(record.markers.total, np.int32)
     place = 0
     for path, commit in zip(staged.paths, packing.commits, strict=True):
         with staged.open(path) as file:
-            for batch in file.iter_batches(_BATCH_ROWS, columns=names):
+            for batch in file.iter_batches(_BLOCK_ROWS, columns=names):
                 here, place = slice(place, place + len(batch)), place + len(batch)
                 hashes[here] = hash_keys(batch, record.keys)
-                rows[here] = packing.place * np.arange(here.start, here.stop) + commit * _MARKERS
+                tails[here] = commit * _MARKERS
                 if record.kind.has_markers:
-                    rows[here] += batch[ROW_MARKER].to_numpy()
-    return hashes, rows
+                    tails[here] += batch[ROW_MARKER].to_numpy()
+    return hashes, tails
 
 
 def hash_keys(rows: pa.RecordBatch, keys: Sequence[str]) -> Hashes:

@@ -152,8 +152,8 @@ def _rows(changes: Changes, with_values: bool) -> list[tuple[int, int, int]]:
 
 def _sums(changes: Changes, with_values: bool) -> CommitSums:
     new, old = changes.marker != Marker.DELETE, changes.marker != Marker.INSERT
-    hashes = changes.key * 1_000_003 + (changes.value * 7 if with_values else 0)
-    return CommitSums(int(new.sum()), int(old.sum()), (int(hashes[new].sum()), 0), (int(changes.key[old].sum()), 0))
+    hashes = changes.key * 1_000_003 + (changes.value * 7 if with_values else 0) + 1
+    return CommitSums(int(new.sum() + old.sum()), (int(hashes[new].sum()), int(changes.key[old].sum())))
 
 
 def problems(slice_: Slice, folder: Path, commits: int, spark: SparkSession | None = None) -> str:

@@ -26,8 +26,16 @@ from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.state import CommitPosition
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.verify import uniqueness
-from mirror_assets.verify.staged import Numbers, StagedSlice
-from mirror_assets.verify.uniqueness import Hashes, KeyInspection, hash_keys, inspect_keys, key_uniqueness, read_hashes
+from mirror_assets.verify.staged import StagedSlice
+from mirror_assets.verify.uniqueness import (
+    Hashes,
+    KeyInspection,
+    Tails,
+    hash_keys,
+    inspect_keys,
+    key_uniqueness,
+    read_keys,
+)
 from mirror_assets.zones import LocalStore
 from mirror_assets_tests.landing.staging import new_record
 
@@ -231,14 +239,14 @@ def test_the_log_is_read_only_if_a_key_has_several_rows(tmp_path: Path) -> None:
 def test_keys_that_only_share_a_hash_are_no_problem(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def collide_here(staged: StagedSlice) -> tuple[Hashes, Numbers]:
-        hashes, rows = read_hashes(staged)
-        return hashes & np.uint64(3), rows
+    def collide_here(staged: StagedSlice) -> tuple[Hashes, Tails]:
+        hashes, tails = read_keys(staged)
+        return hashes & np.uint64(3), tails
 
     def collide_on_spark(*keys: Column) -> Column:
         return F.hash(*keys).bitwiseAND(3)
 
-    monkeypatch.setattr(uniqueness, "read_hashes", collide_here)
+    monkeypatch.setattr(uniqueness, "read_keys", collide_here)
     monkeypatch.setattr("pyspark.sql.functions.xxhash64", collide_on_spark)
     rows: list[Row] = [(number, "a" * 50, _INSERT) for number in range(100)]
     again: list[Row] = [(7, "a" * 50, _INSERT), (8, "a" * 51, _INSERT)]
