@@ -24,7 +24,12 @@ from mirror_assets.orchestration.check_runs import (
     is_blocking_failure,
 )
 from mirror_assets.orchestration.checks import RECONCILED, checks_of, require_known
-from mirror_assets.orchestration.dagster_internals import MAX_RETRIES_TAG, REPOSITORY_LABEL_TAG
+from mirror_assets.orchestration.dagster_internals import (
+    MAX_RETRIES_TAG,
+    REPOSITORY_LABEL_TAG,
+    keep_connections,
+    log_asset_event,
+)
 from mirror_assets.orchestration.event_metadata import ChangedMirrors
 from mirror_assets.orchestration.mirror_assets import MIRROR_ALL, MirrorAssets
 from mirror_assets.orchestration.mirror_status import materialize_status
@@ -182,6 +187,7 @@ def _recorded(
 
     Logged, not yielded: Dagster fails a step for a blocking one.
     """
+    keep_connections(context.instance)
     config, assets, began = checks.composed.config, checks.assets, time.monotonic()
     keys = {table.name: [check.key(assets, table.name) for check in checks_of(config, table)] for table in tables}
     recorded = RecordedChecks(context.instance, list(chain.from_iterable(keys.values())))
@@ -190,14 +196,14 @@ def _recorded(
         found += one.results
         changed = None if one.changed is None else one.changed.asset_key
         if one.changed is not None:
-            context.log_event(one.changed)
+            log_asset_event(context, one.changed)
         new = {result.evaluation.asset_check_key: result.evaluation for result in one.results}
         due = [event for key, event in new.items() if key.asset_key == changed or recorded.is_due(event)]
         missing = [key for key in keys[one.table] if key.asset_key == changed and key not in new]
         due += [event for key in missing if (event := recorded.again(key)) is not None]
         logged += len(due)
         for event in due:
-            context.log_event(event)  # type: ignore[arg-type]  # it is recorded; the annotation lags
+            log_asset_event(context, event)
     failed = [f"{one.key.check} of {one.key.subject}" for one in found if not one.evaluation.passed]
     named = f"{len(failed)} failed ({', '.join(failed[:_NAMED])}{', …' if len(failed) > _NAMED else ''})"
     took = f"{len(found)} checks in {time.monotonic() - began:.1f} s"

@@ -23,7 +23,7 @@ from mirror_assets.landing.publish import Outcome, Published
 from mirror_assets.landing.rebuild import read_rebuild
 from mirror_assets.landing.steps import drive
 from mirror_assets.orchestration.checks import merged, staged_checks
-from mirror_assets.orchestration.dagster_internals import AssetEvent, CheckError, log_asset_event
+from mirror_assets.orchestration.dagster_internals import AssetEvent, CheckError, keep_connections, log_asset_event
 from mirror_assets.orchestration.event_metadata import landed_metadata, source_event, staged_metadata
 from mirror_assets.orchestration.mirror_assets import MirrorAssets
 from mirror_assets.orchestration.partitions import delete_keys, ended_keys, surplus_keys
@@ -158,6 +158,7 @@ class TableEvents:
         """
         self._context, self._assets = context, assets
         self._instance = context.instance
+        keep_connections(self._instance)
         self._queue = queue or EventQueue(context.log)
         self._uncounted: dict[TableName, int] = {}
         self._in_run: set[dg.AssetCheckKey] = set()

@@ -15,6 +15,7 @@ from types import ModuleType
 import dagster as dg
 import pytest
 from dagster._annotations import is_public
+from sqlalchemy import Engine, create_engine
 
 _PACKAGE = Path(__file__).parents[2] / "mirror_assets"
 _MODULE = _PACKAGE / "orchestration/dagster_internals.py"
@@ -178,3 +179,43 @@ def test_threads_record_in_an_instance_in_memory_at_once() -> None:
         with ThreadPoolExecutor(8) as threads:
             list(threads.map(record, range(200)))
         assert sorted(int(run.tags["number"]) for run in instance.get_runs()) == list(range(200))
+
+
+def test_kept_connections_record_what_others_read_also_when_the_file_was_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dagster._core.storage.event_log.sqlite import sqlite_event_log
+
+    from mirror_assets.orchestration import dagster_internals
+
+    opened = list[str]()
+
+    def counted(url: str, **options: object) -> Engine:
+        opened.append(url)
+        return create_engine(url, **options)
+
+    monkeypatch.setattr(sqlite_event_log, "create_engine", counted)
+    asset = dg.AssetKey("orders")
+    with (
+        dg.instance_for_test(temp_dir=str(tmp_path)) as instance,
+        dg.DagsterInstance.from_ref(instance.get_ref()) as other,
+    ):
+        dagster_internals.keep_connections(instance)
+        dagster_internals.keep_connections(instance)
+        instance.report_runless_asset_event(dg.AssetMaterialization(asset, partition="0"))
+        opened.clear()
+
+        def record(number: int) -> None:
+            instance.report_runless_asset_event(dg.AssetMaterialization(asset, partition=str(number)))
+
+        with ThreadPoolExecutor(8) as threads:
+            list(threads.map(record, range(1, 50)))
+        assert opened == []
+        assert other.get_materialized_partitions(asset) == {str(number) for number in range(50)}
+
+        # Another file in its place, as after a restore: a connection to the old one would record into nothing.
+        index = tmp_path / "history" / "runs" / "index.db"
+        index.with_name("copy.db").write_bytes(index.read_bytes())
+        index.with_name("copy.db").replace(index)
+        record(50)
+        assert "50" in other.get_materialized_partitions(asset)
