@@ -12,7 +12,6 @@ _COLUMNS = """
 """
 _FILES = 32
 _TABLE_COLUMNS = (
-    "id",
     "substr(hex(hash(id % 16)), 1, 2) AS carrier",
     "CAST(id % 6000 AS INT) AS flight",
     "concat('N', hash(id % 4000)) AS tailnum",
@@ -55,9 +54,12 @@ def _rows(first: int, end: int) -> str:
     """
 
 
-def load_table(spark: SparkSession, uri: str, rows: int, *, vectors: bool) -> None:
-    """Version 0 of a table with row tracking and the feed: all rows, in files of neighbouring ids."""
-    rows_ = spark.range(0, rows, 1, _FILES).selectExpr(*_TABLE_COLUMNS)
+def load_table(spark: SparkSession, uri: str, rows: int, *, vectors: bool, key: str = "id") -> None:
+    """Version 0 of a table with row tracking and the feed: all rows, in files of neighbouring numbers.
+
+    `key` computes the id of a row from its number, also called `id`.
+    """
+    rows_ = spark.range(0, rows, 1, _FILES).selectExpr(f"{key} AS id", *_TABLE_COLUMNS)
     options = {"delta.enableRowTracking": "true", "delta.enableChangeDataFeed": "true"}
     options["delta.enableDeletionVectors"] = str(vectors).lower()
     rows_.write.format("delta").options(**options).save(uri)

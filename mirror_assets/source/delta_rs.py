@@ -30,14 +30,6 @@ def load_table(access: Access, version: int | None = None) -> DeltaTable:
         raise DeltaError(str(error)) from error
 
 
-def load_version(table: DeltaTable, version: int) -> None:
-    """Open another version of the table. Raises deltalake's errors."""
-    try:
-        table.load_as_version(version)
-    except ValueError as error:
-        raise DeltaError(str(error)) from error
-
-
 def newest_metadata(access: Access) -> Metadata:
     """Return the metadata of the table at its newest version, without reading its list of files.
 

@@ -18,7 +18,7 @@ from mirror_assets.lakes.errors import CATALOG_MANAGED, SOURCE_UNAVAILABLE, Sour
 from mirror_assets.source.actions import Actions, LoggedFile, Metadata
 from mirror_assets.source.commit_reader import CommitReader, not_of_delta
 from mirror_assets.source.commits import Commit, SourceState, commit_digest, describe, with_column_ids
-from mirror_assets.source.delta_rs import live_paths, load_table, load_version, metadata_of, protocol_of, size_of
+from mirror_assets.source.delta_rs import live_paths, load_table, metadata_of, protocol_of, size_of
 from mirror_assets.source.errors import (
     LOG_GAP,
     NO_COLUMNS,
@@ -462,17 +462,13 @@ class DeltaLog:
         """Open the version, or the newest. Raises LogGap only if a commit is missing, whatever deltalake reports."""
         try:
             with translated(self.uri):
-                table = load_table(self.access)
-                if version is None or version == table.version():
-                    return table
                 try:
-                    load_version(table, version)
+                    return load_table(self.access, version)
                 except DeltaError as error:
-                    missing = self.files.log().gap_since_checkpoint(version)
+                    missing = None if version is None else self.files.log().gap_since_checkpoint(version)
                     if missing is None:
                         raise
                     raise LOG_GAP(uri=self.uri, version=missing) from error
-                return table
         except LogGap as gap:
             raise self._commit_reader.absence(gap.version) from gap
 
