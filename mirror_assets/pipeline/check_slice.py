@@ -29,6 +29,7 @@ from mirror_assets.source.scan import Scan
 from mirror_assets.source.scan_builder import VersionPart, scan_changes, scan_differences, scan_version
 from mirror_assets.source.schema import ALL_ROWS, Projection, parse_schema
 from mirror_assets.telemetry.record import Stage, record_check, set_attempt, stage_span
+from mirror_assets.verify.changed_keys import KeyReader
 from mirror_assets.verify.check_result import CheckResult
 from mirror_assets.verify.conservation import ROW_CONSERVATION, CountedRows, ScannedCounts, SliceRows, row_conservation
 from mirror_assets.verify.ledger_log import commits_ledger, version_ledger
@@ -232,8 +233,10 @@ def _check_content(context: TableContext, staged: StagedSlice) -> tuple[CheckRes
     names = {column.name for column in record.columns}
     columns = tuple(column for column in table_columns(context.table, schema) if column.name in names)
     range_ = CommitRange(record.slice.first, record.slice.last, record.source_table_id)
-    reader = SparkChangeReader(context.spark, staged, lambda: scan_changes(context.log, range_), columns, projection)
-    return (*results, unique, row_order(staged, keys, reader))
+    scan = cache(lambda: scan_changes(context.log, range_))
+    reader = SparkChangeReader(context.spark, staged, scan, columns, projection)
+    ordered = row_order(staged, keys, reader, lambda: KeyReader.of(context.log, staged, scan(), projection))
+    return (*results, unique, ordered)
 
 
 def _with_own(context: TableContext, staged: StagedSlice, results: tuple[CheckResult, ...]) -> tuple[CheckResult, ...]:

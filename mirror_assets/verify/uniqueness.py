@@ -9,7 +9,9 @@ violate a rule are compared again, by the keys themselves, before one is reporte
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any, Generic, TypeVar
@@ -36,8 +38,10 @@ from mirror_assets.verify.staged import PART_NUMBER, ROW_INDEX, Numbers, StagedS
 
 _SAMPLES = 5
 _REPORTED = _SAMPLES + 1
-# This process holds 30 bytes a row (3.1 million changes), and is several times faster than Spark on two cores.
-_MOST_ROWS_HERE = 10_000_000
+# Spark takes 27 times as long on two cores (16 million rows), but a cluster has more of them.
+MOST_ROWS_HERE = 100_000_000
+# What is sorted takes 34 bytes a row, and what waits 16 bytes of a temporary file.
+_ROWS_AT_ONCE = 8_000_000
 _ROWS_OF_A_TASK = 500_000
 # Rows of a batch, and the most ascending runs in it: with more, comparing the runs saves nothing.
 _RUN_ROWS, _MOST_RUNS = 1 << 16, 64
@@ -50,10 +54,9 @@ _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _HALF = np.uint64(32)
 _Flags = npt.NDArray[np.bool_]
 Hashes = npt.NDArray[np.uint64]
-# Rows without their places.
-Tails = npt.NDArray[np.int32]
-# Markers are smaller than this.
+# Markers are smaller than this, so they have these bits of a row.
 _MARKERS = 8
+MARKER_BITS = _MARKERS - 1
 _IMPOSSIBLE = {
     Marker.INSERT: "is inserted while it is there, so the source has two rows of it",
     Marker.UPDATE: "is updated twice in one commit, or while it is not there",
@@ -128,7 +131,7 @@ class _KeyRows(Generic[_Values]):
     def _markers(self) -> list[_Values]:
         """The row's marker, and those of the rows before it; of any value where there is none."""
         rows = (self.row, *(self.earlier(n) for n in range(1, _REPEATS_A_MARKER - 1)))
-        return [_masked(row, _MARKERS - 1) for row in rows]
+        return [_masked(row, MARKER_BITS) for row in rows]
 
     @property
     def cannot_follow(self) -> _Values:
@@ -171,18 +174,24 @@ def inspect_keys(
     staged: StagedSlice,
     rows_allowed: Callable[[], int],
     spark: Callable[[], SparkSession],
-    most_rows_here: int = _MOST_ROWS_HERE,
+    most_rows_here: int = MOST_ROWS_HERE,
+    rows_at_once: int = _ROWS_AT_ONCE,
 ) -> KeyInspection:
     """Inspect the keys of all rows: in this process, or with Spark if they are more than `most_rows_here`.
 
-    `rows_allowed` returns the most rows that a key may have; it is called only if a key has several rows. Raises what
-    `spark_errors` raises.
+    This process sorts `rows_at_once`; if they are more, they wait in temporary files, or Spark sorts them if those have
+    no room. `rows_allowed` returns the most rows that a key may have; it is called only if a key has several rows.
+    Raises what `spark_errors` raises.
     """
     rows = staged.record.markers.total
     if not staged.record.keys or not rows or _is_ascending(staged):
         return KeyInspection()
     if rows <= most_rows_here:
-        return _inspect_here(staged, rows_allowed)
+        try:
+            return _inspect_here(staged, rows_allowed, rows_at_once)
+        except OSError:
+            if rows <= rows_at_once:
+                raise
     with spark_errors(f"{staged.record.table}, comparing the keys of staged parts"):
         return _inspect_on_spark(staged, rows_allowed, spark())
 
@@ -236,37 +245,41 @@ def _is_less(keys: pa.Array | pa.ChunkedArray, others: pa.Array | pa.ChunkedArra
     return np.asarray(pc.fill_null(pc.less(keys, others), fill_value=False), bool)
 
 
-def _inspect_here(staged: StagedSlice, rows_allowed: Callable[[], int]) -> KeyInspection:
+def _inspect_here(staged: StagedSlice, rows_allowed: Callable[[], int], rows_at_once: int) -> KeyInspection:
     packing, is_by_commit = _Packing.of(staged), staged.record.kind is SliceKind.CHANGES
-    hashes, tails = read_keys(staged)
     allowed = cache(lambda: max(1, rows_allowed()))
-    repeated, suspects, is_open, values_decide = 0, set[int](), False, False
-    for numbers, places in _repeated(hashes):
-        keys = _beside_earlier(numbers, places * packing.place + tails[places], packing)
-        repeated += int(np.count_nonzero(keys.is_second))
-        wrong = keys.is_beyond(allowed()) | (keys.cannot_follow if is_by_commit else False)
-        suspects.update(numbers[wrong][:_MOST_KEYS].tolist())
-        is_open |= is_by_commit and bool(keys.is_open.any())
-        values_decide |= is_by_commit and bool(keys.repeats_marker.any())
-    if not suspects:
-        return KeyInspection(repeated, (), is_open, values_decide)
-    # Rows of some keys violate a rule, or of keys that only share their hashes: they are inspected by the keys.
-    places = np.flatnonzero(np.isin(hashes, np.array(sorted(suspects)[:_MOST_KEYS], np.uint64)))
-    known = dict[tuple[object, ...], int]()
-    values = (tuple(row.values()) for row in staged.read_rows(places, staged.record.keys))
-    numbers = np.array([known.setdefault(key, len(known)) for key in values], np.uint64)
-    order = np.lexsort((places, numbers))
-    rows = (places * packing.place + tails[places])[order]
-    exact = _beside_earlier(numbers[order], rows, packing)
-    beyond, counts = exact.is_beyond(allowed()), np.bincount(numbers.astype(np.int64))
-    of_key = counts[numbers[order][beyond].astype(np.int64)]
-    too_many = sorted(zip(rows[beyond].tolist(), of_key.tolist(), strict=True))
-    impossible = sorted(rows[exact.cannot_follow].tolist()) if is_by_commit else []
-    problems = _problems(staged, dict(too_many[:_REPORTED]), impossible[:_REPORTED], allowed())
+    repeated, is_open, values_decide, wrong_rows = 0, False, False, list[Numbers]()
+    for hashes, rows in _groups(staged, rows_at_once):
+        suspects = set[int]()
+        for numbers, places in _repeated(hashes):
+            keys = _beside_earlier(numbers, rows[places], packing)
+            repeated += int(np.count_nonzero(keys.is_second))
+            wrong = keys.is_beyond(allowed()) | (keys.cannot_follow if is_by_commit else False)
+            suspects.update(numbers[wrong][:_MOST_KEYS].tolist())
+            is_open |= is_by_commit and bool(keys.is_open.any())
+            values_decide |= is_by_commit and bool(keys.repeats_marker.any())
+        if suspects:
+            wrong_rows.append(rows[np.isin(hashes, np.array(sorted(suspects)[:_MOST_KEYS], np.uint64))])
+    problems = _proved(staged, np.sort(np.concatenate(wrong_rows)), allowed()) if wrong_rows else ()
     return KeyInspection(repeated, problems, is_open, values_decide)
 
 
-def _beside_earlier(numbers: Hashes, rows: Numbers, packing: _Packing) -> _KeyRows[npt.NDArray[Any]]:
+def _proved(staged: StagedSlice, rows: Numbers, allowed: int) -> tuple[str, ...]:
+    """Return the violations of these rows, of keys that violate a rule or only share their hashes, by the keys."""
+    packing, known = _Packing.of(staged), dict[tuple[object, ...], int]()
+    values = (tuple(row.values()) for row in staged.read_rows(rows // packing.place, staged.record.keys))
+    numbers = np.array([known.setdefault(key, len(known)) for key in values])
+    order = np.lexsort((rows, numbers))
+    numbers, rows = numbers[order], rows[order]
+    keys, counts = _beside_earlier(numbers, rows, packing), np.bincount(numbers)
+    beyond = keys.is_beyond(allowed)
+    too_many = sorted(zip(rows[beyond].tolist(), counts[numbers[beyond]].tolist(), strict=True))
+    is_by_commit = staged.record.kind is SliceKind.CHANGES
+    impossible = sorted(rows[keys.cannot_follow].tolist()) if is_by_commit else []
+    return _problems(staged, dict(too_many[:_REPORTED]), impossible[:_REPORTED], allowed)
+
+
+def _beside_earlier(numbers: Hashes | Numbers, rows: Numbers, packing: _Packing) -> _KeyRows[npt.NDArray[Any]]:
     """Return the rows, which are in the order of their keys' numbers and places, beside earlier ones."""
 
     @cache
@@ -279,7 +292,7 @@ def _beside_earlier(numbers: Hashes, rows: Numbers, packing: _Packing) -> _KeyRo
 
 
 def _repeated(hashes: Hashes) -> Iterator[tuple[Hashes, Numbers]]:
-    """Yield blocks of hashes that occur several times, and the places of each, both in order; each hash in one block.
+    """Yield blocks of hashes that occur several times, in order, and where each is; all of one hash in one block.
 
     Few other hashes are among them.
     """
@@ -353,24 +366,48 @@ def _problems(
     )
 
 
-def read_keys(staged: StagedSlice) -> tuple[Hashes, Tails]:
-    """Return the hash of the key of each row by its place, and the row without its place.
+def _groups(staged: StagedSlice, rows_at_once: int) -> Iterator[tuple[Hashes, Numbers]]:
+    """Yield the hashes of keys and their rows, in order, in groups of about `rows_at_once`: all of one hash in one.
 
-    Without a marker column, rows are inserts.
+    If the groups are several, they are written into temporary files. Raises OSError.
     """
-    packing, record = _Packing.of(staged), staged.record
+    total = staged.record.markers.total
+    bits = (-(-total // rows_at_once) - 1).bit_length()
+    if not bits:
+        every, place = (np.empty(total, np.uint64), np.empty(total, np.int64)), 0
+        for hashes, rows in key_rows(staged):
+            every[0][place : place + len(rows)], every[1][place : place + len(rows)] = hashes, rows
+            place += len(rows)
+        yield every
+        return
+    with ExitStack() as stack:
+        files = [stack.enter_context(tempfile.TemporaryFile(buffering=0)) for _ in range(1 << bits)]
+        for hashes, rows in key_rows(staged):
+            group = (hashes >> np.uint64(64 - bits)).astype(np.uint16)
+            order = np.argsort(group, kind="stable")
+            pairs = np.column_stack([hashes, rows.view(np.uint64)])[order]
+            for file, part in zip(
+                files, np.split(pairs, np.searchsorted(group[order], range(1, 1 << bits))), strict=True
+            ):
+                file.write(part.tobytes())
+        for file in files:
+            file.seek(0)
+            pairs = np.frombuffer(file.read(), np.uint64).reshape(-1, 2)
+            yield np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1]).view(np.int64)
+
+
+def key_rows(staged: StagedSlice) -> Iterator[tuple[Hashes, Numbers]]:
+    """Yield the hash of the key of each row by its place, and the rows. Without a marker column, rows are inserts."""
+    packing, record, place = _Packing.of(staged), staged.record, 0
     names = [*record.keys, ROW_MARKER] if record.kind.has_markers else list(record.keys)
-    hashes, tails = np.empty(record.markers.total, np.uint64), np.empty(record.markers.total, np.int32)
-    place = 0
     for path, commit in zip(staged.paths, packing.commits, strict=True):
         with staged.open(path) as file:
             for batch in file.iter_batches(_BLOCK_ROWS, columns=names):
-                here, place = slice(place, place + len(batch)), place + len(batch)
-                hashes[here] = hash_keys(batch, record.keys)
-                tails[here] = commit * _MARKERS
+                rows = packing.place * np.arange(place, place + len(batch)) + commit * _MARKERS
                 if record.kind.has_markers:
-                    tails[here] += batch[ROW_MARKER].to_numpy()
-    return hashes, tails
+                    rows += batch[ROW_MARKER].to_numpy()
+                yield hash_keys(batch, record.keys), rows
+                place += len(batch)
 
 
 def hash_keys(rows: pa.RecordBatch, keys: Sequence[str]) -> Hashes:

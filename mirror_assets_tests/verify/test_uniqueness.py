@@ -5,8 +5,9 @@ Small slices are inspected in this process, large ones by Spark: both find the s
 
 from __future__ import annotations
 
+import errno
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from itertools import pairwise, permutations
@@ -26,15 +27,14 @@ from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.state import CommitPosition
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.verify import uniqueness
-from mirror_assets.verify.staged import StagedSlice
+from mirror_assets.verify.staged import Numbers, StagedSlice
 from mirror_assets.verify.uniqueness import (
     Hashes,
     KeyInspection,
-    Tails,
     hash_keys,
     inspect_keys,
+    key_rows,
     key_uniqueness,
-    read_keys,
 )
 from mirror_assets.zones import LocalStore
 from mirror_assets_tests.landing.staging import new_record
@@ -112,11 +112,12 @@ def _problems(folder: Path, parts: list[list[Row]]) -> str:
 
 
 def _by_both(spark: SparkSession, staged: StagedSlice, allowed: int) -> KeyInspection:
-    """Return what is found in this process, which Spark finds also."""
+    """Return what is found in this process, which Spark finds also; and so does this process by temporary files."""
     here = inspect_keys(staged, lambda: allowed, _no_spark)
     by_spark = inspect_keys(staged, lambda: allowed, lambda: spark, most_rows_here=0)
     assert (by_spark.repeated, by_spark.problems) == (here.repeated, here.problems)
     assert here.problems or by_spark == here
+    assert inspect_keys(staged, lambda: allowed, _no_spark, rows_at_once=9) == here
     return here
 
 
@@ -228,6 +229,19 @@ def test_a_key_twice_in_a_part_of_one_commit_is_found_by_both(spark: SparkSessio
     )
 
 
+def test_spark_sorts_what_has_no_room_in_temporary_files(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(**_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("tempfile.TemporaryFile", full)
+    staged = staged_rows(tmp_path, [[(number % 9, "a", _UPDATE) for number in range(20)]])
+    found = inspect_keys(staged, lambda: _COMMITS, lambda: spark, rows_at_once=9)
+    assert found == inspect_keys(staged, lambda: _COMMITS, _no_spark)
+    assert found.repeated == 9
+
+
 def test_the_log_is_read_only_if_a_key_has_several_rows(tmp_path: Path) -> None:
     def requested() -> int:
         raise AssertionError
@@ -239,14 +253,14 @@ def test_the_log_is_read_only_if_a_key_has_several_rows(tmp_path: Path) -> None:
 def test_keys_that_only_share_a_hash_are_no_problem(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def collide_here(staged: StagedSlice) -> tuple[Hashes, Tails]:
-        hashes, tails = read_keys(staged)
-        return hashes & np.uint64(3), tails
+    def collide_here(staged: StagedSlice) -> Iterator[tuple[Hashes, Numbers]]:
+        for hashes, rows in key_rows(staged):
+            yield hashes & np.uint64(3), rows
 
     def collide_on_spark(*keys: Column) -> Column:
         return F.hash(*keys).bitwiseAND(3)
 
-    monkeypatch.setattr(uniqueness, "read_keys", collide_here)
+    monkeypatch.setattr(uniqueness, "key_rows", collide_here)
     monkeypatch.setattr("pyspark.sql.functions.xxhash64", collide_on_spark)
     rows: list[Row] = [(number, "a" * 50, _INSERT) for number in range(100)]
     again: list[Row] = [(7, "a" * 50, _INSERT), (8, "a" * 51, _INSERT)]
