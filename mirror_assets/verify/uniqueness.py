@@ -179,8 +179,8 @@ def inspect_keys(
 ) -> KeyInspection:
     """Inspect the keys of all rows: in this process, or with Spark if they are more than `most_rows_here`.
 
-    This process sorts `rows_at_once`; if they are more, they wait in temporary files, or Spark sorts them if those have
-    no room. `rows_allowed` returns the most rows that a key may have; it is called only if a key has several rows.
+    This process sorts `rows_at_once`; if they are more, they wait in temporary files, or Spark sorts them if the disk
+    is full. `rows_allowed` returns the most rows that a key may have; it is called only if a key has several rows.
     Raises what `spark_errors` raises.
     """
     rows = staged.record.markers.total
