@@ -58,11 +58,14 @@ def rows_of_keys(
         .drop(ours.word, ours.bits)
     )
     by_key = [F.col(ours.key_hash) == F.col(ours.row_hash), F.col(ours.key_values) == F.col(ours.row_values)]
-    return (
+    joined = (
         hashed.repartition(parts, ours.key_hash, ours.key_values)
         .hint("merge")
         .join(passing.repartition(parts, ours.row_hash, ours.row_values), by_key, "left")
     )
+    # When Spark plans a join again while it runs, it sometimes gives both sides the default number of partitions
+    # instead: without `coalesce`, a thousand files in place of one.
+    return joined.coalesce(parts)
 
 
 def _map_of_keys(hashed: DataFrame, ours: HelperNames) -> DataFrame:
