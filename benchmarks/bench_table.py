@@ -50,10 +50,13 @@ class BenchTable:
         store = config.zone.open()
         return TableContext(config, config.table(_TABLE), DeltaLog(self.uri), store, lambda: self.spark)
 
-    def land(self, last: int | None = None) -> int:
-        """Land what is pending, all or up to a version, with every check that blocks; the rows that landed."""
+    def land(self, last: int | None = None, context: TableContext | None = None) -> int:
+        """Land what is pending, all or up to a version, with every check that blocks; the rows that landed.
+
+        With the table's `context`, as a run that continues.
+        """
         requested = EVERYTHING if last is None else Range(last=VersionPoint(last))
-        context = self.context()
+        context = context or self.context()
         events = mirror_table(context, stand_in(context.config, context.store), lambda _: None, requested)
         return sum(event.record.markers.total for event in events if isinstance(event, ProcessedSlice))
 

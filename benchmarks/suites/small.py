@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import TypeVar
@@ -53,27 +54,28 @@ def change(uri: str, turn: int) -> None:
 def run(bench: Bench) -> Outcome:
     """Measure commits one after the other, whole and step by step."""
     table = BenchTable(bench.spark, bench.folder / "zone", make_small(bench.folder / "orders"), "keys: [id]")
-    table.land()
+    context = table.context()
+    table.land(context=context)
     costs: list[Cost] = []
     for turn in range(_WARMING + bench.size(10, 30)):
         change(table.uri, turn)
-        cost = bench.meter.measured(table.land)
+        cost = bench.meter.measured(partial(table.land, context=context))
         if turn >= _WARMING:
             costs.append(cost)
     steps = _Steps()
     for turn in range(bench.size(5, 15)):
         change(table.uri, turn)
-        steps.land(table.context())
+        steps.land(context)
     change(table.uri, 0)
-    notes = [*steps.lines(), *_timeline(table)]
+    notes = [*steps.lines(), *_timeline(table, context)]
     case = Case("a commit of 100 feed rows", {"land": tuple(costs)}, "land")
     goal = Goal("commit to landed, warm", case.seconds("land"), 0.25, "s")
     return Outcome("small slices", [case], [goal], notes)
 
 
-def _timeline(table: BenchTable) -> list[str]:
+def _timeline(table: BenchTable, context: TableContext) -> list[str]:
     """Land the pending slice with a recorded landing zone; return what it waited for: steps, requests, Spark's jobs."""
-    context, steps = table.context(), list[Step]()
+    steps = list[Step]()
     store = RecordedStore(context.store)
     recorded = replace(context, store=store.as_store())
     known, began = {job.name for job in _jobs(table.spark)}, time.perf_counter()
