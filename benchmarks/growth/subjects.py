@@ -105,7 +105,7 @@ def _next_action(spark: SparkSession | None, folder: Path) -> Callable[[], objec
 
 
 def _stage(spark: SparkSession | None, folder: Path) -> Callable[[], object]:
-    return _table(spark, folder, _new(folder), _KEYS).stage
+    return _table(spark, folder, _new(folder), f"{_KEYS}, changes: files").stage
 
 
 def _report(_: SparkSession | None, folder: Path) -> Callable[[], object]:
@@ -176,7 +176,7 @@ _ALL = (
     ),
     Subject(
         "threads", "A run over many tables", "tables",
-        _doubled(2), _doubled(32), Cluster.NONE, _many, _run,
+        _doubled(2), _doubled(16), Cluster.NONE, _many, _run,
     ),
     Subject(
         "tasks", "A slice read by files, on one executor", "cores of the executor",
