@@ -77,7 +77,7 @@ class KeyReader:
             with ThreadPoolExecutor(_THREADS) as pool:
                 for file, of_file in zip(self.scan.files, pool.map(self._of_file, self.scan.files), strict=True):
                     sums[file.version] += of_file
-        except (_OtherFormError, FileNotFoundError, pa.ArrowException):
+        except (_OtherFormError, OSError, pa.ArrowException):
             return None
         return {version: sums[version] for version in sorted(sums) if sums[version].rows}
 
@@ -123,7 +123,7 @@ class KeyReader:
                     _is_new(batch.column(_CHANGE_TYPE)) if says else np.full(len(batch), file.kind is RowKind.INSERT)
                 )
                 yield hash_keys(named, self.staged.record.keys)[shown], is_new[shown]
-                if are_read and place > chosen[-1]:
+                if are_read and not (chosen >= place).any():
                     break
 
 

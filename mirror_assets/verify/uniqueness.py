@@ -190,7 +190,7 @@ def inspect_keys(
         try:
             return _inspect_here(staged, rows_allowed, rows_at_once)
         except OSError:
-            if rows <= rows_at_once:
+            if rows <= rows_at_once:  # then there are no temporary files
                 raise
     with spark_errors(f"{staged.record.table}, comparing the keys of staged parts"):
         return _inspect_on_spark(staged, rows_allowed, spark())

@@ -122,6 +122,12 @@ def test_spark_reads_what_needs_more_than_stored_keys(spark: SparkSession, tmp_p
     assert _reader(lab, staged, Projection(where="amount > 3")) is None
     assert _reader(lab, staged, Projection(computed=(LandedColumn("ID", "int"),))) is None
 
+    none = replace(reader.scan.files[0], chosen=ChosenRows(BitMap64(), are_read=True))
+    assert replace(reader, scan=replace(reader.scan, files=(none,))).feed_sums() == {}
+    damaged = tmp_path / "lab" / "lake" / "orders" / reader.scan.files[0].path
+    damaged.write_bytes(damaged.read_bytes()[:-9])
+    assert reader.feed_sums() is None
+
     one_of_many = ChosenRows(BitMap64([5_000_000]), are_read=True)
     large = replace(reader.scan, files=(replace(reader.scan.files[0], chosen=one_of_many),))
     assert KeyReader.of(reader.log, staged, large, ALL_ROWS) is None
