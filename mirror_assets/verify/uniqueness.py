@@ -392,8 +392,10 @@ def _groups(staged: StagedSlice, rows_at_once: int) -> Iterator[tuple[Hashes, Nu
                 file.write(part.tobytes())
         for file in files:
             file.seek(0)
-            pairs = np.frombuffer(file.read(), np.uint64).reshape(-1, 2)
-            yield np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1]).view(np.int64)
+            pairs = np.fromfile(file, np.uint64).reshape(-1, 2)
+            hashes, rows = pairs[:, 0].copy(), pairs[:, 1].copy().view(np.int64)
+            del pairs  # while the caller works on the group
+            yield hashes, rows
 
 
 def key_rows(staged: StagedSlice) -> Iterator[tuple[Hashes, Numbers]]:
