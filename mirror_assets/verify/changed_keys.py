@@ -25,7 +25,8 @@ from mirror_assets.verify.order import CommitPlaces, CommitSums
 from mirror_assets.verify.staged import StagedSlice
 from mirror_assets.verify.uniqueness import MARKER_BITS, MOST_ROWS_HERE, Hashes, hash_keys, key_rows
 
-_THREADS = 4
+# Remote files wait for their store, and files of a disk for a processor.
+_THREADS, _LOCAL_THREADS = 16, 4
 _BATCH_ROWS = 1 << 17
 # Rows that may be read for chosen ones among them, whatever the size of the slice.
 _FEW_ROWS = 1_000_000
@@ -74,7 +75,7 @@ class KeyReader:
         """Return the sums of each commit that has rows in the feed, by version, in order."""
         sums = defaultdict[int, CommitSums](CommitSums)
         try:
-            with ThreadPoolExecutor(_THREADS) as pool:
+            with ThreadPoolExecutor(_LOCAL_THREADS if self.log.files.is_local else _THREADS) as pool:
                 for file, of_file in zip(self.scan.files, pool.map(self._of_file, self.scan.files), strict=True):
                     sums[file.version] += of_file
         except (_OtherFormError, OSError, pa.ArrowException):
