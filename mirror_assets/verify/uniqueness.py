@@ -260,6 +260,7 @@ def _inspect_here(staged: StagedSlice, rows_allowed: Callable[[], int], rows_at_
             values_decide |= is_by_commit and bool(keys.repeats_marker.any())
         if suspects:
             wrong_rows.append(rows[np.isin(hashes, np.array(sorted(suspects)[:_MOST_KEYS], np.uint64))])
+        del hashes, rows  # before the next group is read
     problems = _proved(staged, np.sort(np.concatenate(wrong_rows)), allowed()) if wrong_rows else ()
     return KeyInspection(repeated, problems, is_open, values_decide)
 
