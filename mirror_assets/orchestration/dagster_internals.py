@@ -135,7 +135,7 @@ def ephemeral_instance() -> dg.DagsterInstance:
 
 
 def keep_connections(instance: dg.DagsterInstance) -> None:
-    """Let the event log keep its connections to SQLite until this process ends: to the index, and to the newest run.
+    """Let the event log keep its connections to SQLite until it is disposed: to the index, and to the newest run.
 
     Dagster opens a connection for each statement, compiles its SQL each time, and asks for each result of a check which
     tables exist; SQLite tidies up whenever the last connection closes. Together that is 8 ms of a processor for a
@@ -167,7 +167,15 @@ def keep_connections(instance: dg.DagsterInstance) -> None:
             with known[-1].begin() as connection:
                 yield connection
 
+    dispose = storage.dispose
+
+    def dispose_all() -> None:
+        for *_, engine in kept.values():
+            engine.dispose()
+        dispose()
+
     storage._connect = connect_again  # type: ignore[method-assign]  # noqa: SLF001 as above
+    storage.dispose = dispose_all  # type: ignore[method-assign]
     storage.has_table = cache(storage.has_table)  # type: ignore[method-assign]
 
 
