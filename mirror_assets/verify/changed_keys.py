@@ -21,9 +21,10 @@ from mirror_assets.markers import Marker
 from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.scan import RowKind, Scan, ScannedFile
 from mirror_assets.source.schema import Projection, parse_schema
+from mirror_assets.verify.key_hashes import Hashes, hash_keys
 from mirror_assets.verify.order import CommitPlaces, CommitSums
 from mirror_assets.verify.staged import StagedSlice
-from mirror_assets.verify.uniqueness import MARKER_BITS, MOST_ROWS_HERE, Hashes, hash_keys, key_rows
+from mirror_assets.verify.uniqueness import MARKER_BITS, MOST_ROWS_HERE, key_rows
 
 # Remote files wait for their store, and files of a disk for a processor.
 _THREADS, _LOCAL_THREADS = 16, 4
@@ -63,7 +64,7 @@ class KeyReader:
             or scan.replacing
             or staged.record.markers.total > MOST_ROWS_HERE
             or any(field is None or field.name.casefold() in computed for field in fields)
-            or sum(map(_rows_for_others, scan.files)) > max(_FEW_ROWS, staged.record.markers.total)
+            or sum(map(_rows_up_to_chosen, scan.files)) > max(_FEW_ROWS, staged.record.markers.total)
         ):
             return None
         with staged.open(staged.paths[0]) as file:
@@ -128,7 +129,7 @@ class KeyReader:
                     break
 
 
-def _rows_for_others(file: ScannedFile) -> int:
+def _rows_up_to_chosen(file: ScannedFile) -> int:
     """Return the number of rows up to the last one that is read, in a file of which only chosen ones are."""
     return file.chosen.rows.max() + 1 if file.chosen and file.chosen.are_read and file.chosen.rows else 0
 

@@ -2,9 +2,9 @@
 
 Each row is packed into one number: its place (the number of rows before it in all parts of the slice), the commit of
 its part, and its marker. The rules compare this number with those of earlier rows of the same key. Keys that ascend
-need no sort. Other slices of up to some million rows are sorted in this process, whose memory is bounded so. Spark
-sorts the rows of larger ones on its executors. Both sort by hashes of the keys, which may collide: rows of keys that
-violate a rule are compared again, by the keys themselves, before one is reported.
+need no sort. Others are sorted in this process, some million at once, while the rest waits in temporary files. Spark
+sorts the rows of very large slices on its executors. Both sort by hashes of the keys, which may collide: rows of keys
+that violate a rule are compared again, by the keys themselves, before one is reported.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from mirror_assets.source.schema import Projection
 from mirror_assets.spark_messages import readable
 from mirror_assets.spark_names import quoted
 from mirror_assets.verify.check_result import CheckResult
+from mirror_assets.verify.key_hashes import Hashes, hash_keys
 from mirror_assets.verify.staged import PART_NUMBER, ROW_INDEX, Numbers, StagedSlice
 
 _SAMPLES = 5
@@ -49,11 +50,7 @@ _RUN_ROWS, _MOST_RUNS = 1 << 16, 64
 _MOST_KEYS = 1_000
 # Rows that are compared at once: they fit into the caches of a processor.
 _BLOCK_ROWS = 1 << 17
-# 2^64 divided by the golden ratio, for Knuth's multiplicative hashing: every bit of a word affects the product.
-_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
-_HALF = np.uint64(32)
 _Flags = npt.NDArray[np.bool_]
-Hashes = npt.NDArray[np.uint64]
 # Markers are smaller than this, so they have these bits of a row.
 _MARKERS = 8
 MARKER_BITS = _MARKERS - 1
@@ -411,47 +408,3 @@ def key_rows(staged: StagedSlice) -> Iterator[tuple[Hashes, Numbers]]:
                     rows += batch[ROW_MARKER].to_numpy()
                 yield hash_keys(batch, record.keys), rows
                 place += len(batch)
-
-
-def hash_keys(rows: pa.RecordBatch, keys: Sequence[str]) -> Hashes:
-    """Return a hash of each row's key. Keys are never NULL, floating-point or nested."""
-    hashes = np.zeros(len(rows), np.uint64)
-    for key in keys:
-        hashes = _mix(hashes ^ _hash_column(rows[key]))
-    return hashes
-
-
-def _mix(words: Hashes) -> Hashes:
-    """Spread each bit of a word over all bits, one-to-one: different words stay different."""
-    mixed: Hashes = words * _MULTIPLIER
-    mixed ^= mixed >> _HALF
-    mixed *= _MULTIPLIER
-    mixed ^= mixed >> _HALF
-    return mixed
-
-
-def _hash_column(column: pa.Array) -> Hashes:
-    kind = column.type
-    if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
-        return np.asarray(column.cast(pa.int64()).to_numpy(zero_copy_only=False)).astype(np.uint64)
-    if pa.types.is_temporal(kind):
-        return _hash_column(column.cast(pa.int32() if kind.bit_width == 32 else pa.int64()))
-    return _hash_bytes(column.cast(pa.string()) if pa.types.is_decimal(kind) else column)
-
-
-def _hash_bytes(column: pa.Array) -> Hashes:
-    """Hash the bytes of each value, in words of eight bytes, and its length."""
-    text = column.cast(pa.large_binary())
-    _, bounds, data = text.buffers()
-    offsets = np.frombuffer(bounds, np.int64)[text.offset : text.offset + len(text) + 1]
-    content = np.frombuffer(data or b"", np.uint8)[offsets[0] : offsets[-1]]
-    padded = np.concatenate([content, np.zeros(8, np.uint8)])
-    words = np.ndarray(len(content) + 1, np.uint64, padded, strides=(1,))  # the eight bytes from each byte on
-    starts, lengths = offsets[:-1] - offsets[0], np.diff(offsets)
-    hashes, rows, at = lengths.astype(np.uint64), np.flatnonzero(lengths), 0
-    while len(rows):
-        beyond = np.maximum(at + 8 - lengths[rows], 0).astype(np.uint64)  # bytes of the next value in the last word
-        hashes[rows] = _mix(hashes[rows] ^ (words[starts[rows] + at] << (beyond << np.uint64(3))))
-        at += 8
-        rows = rows[lengths[rows] > at]
-    return hashes

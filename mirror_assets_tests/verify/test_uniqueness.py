@@ -27,17 +27,12 @@ from mirror_assets.landing.names import SliceKey
 from mirror_assets.landing.state import CommitPosition
 from mirror_assets.markers import ROW_MARKER, Marker
 from mirror_assets.verify import uniqueness
+from mirror_assets.verify.key_hashes import Hashes
 from mirror_assets.verify.staged import Numbers, StagedSlice
-from mirror_assets.verify.uniqueness import (
-    Hashes,
-    KeyInspection,
-    hash_keys,
-    inspect_keys,
-    key_rows,
-    key_uniqueness,
-)
+from mirror_assets.verify.uniqueness import KeyInspection, inspect_keys, key_rows, key_uniqueness
 from mirror_assets.zones import LocalStore
 from mirror_assets_tests.landing.staging import new_record
+from mirror_assets_tests.verify.test_key_hashes import KINDS
 
 Row = tuple[int, str, int]
 
@@ -84,17 +79,6 @@ def _no_spark() -> SparkSession:
 _INSERT, _UPDATE, _DELETE = int(Marker.INSERT), int(Marker.UPDATE), int(Marker.DELETE)
 _WITH_VALUES = (_INSERT, _UPDATE)
 _COMMITS = 100
-_LARGE = 2**63 - 1
-_KINDS: dict[str, tuple[pa.DataType, st.SearchStrategy[object]]] = {
-    "bigint": (pa.int64(), st.sampled_from([-_LARGE - 1, -1, 0, 1, 2**41, _LARGE])),
-    "tinyint": (pa.int8(), st.integers(-128, 127)),
-    "string": (pa.string(), st.text(max_size=20) | st.text("ab", max_size=20)),
-    "binary": (pa.binary(), st.binary(max_size=2)),
-    "decimal": (pa.decimal128(38, 2), st.integers(-3, 3).map(lambda cents: Decimal(cents) / 100)),
-    "date": (pa.date32(), st.dates(date(1, 1, 1), date(9999, 12, 31))),
-    "timestamp": (pa.timestamp("us"), st.datetimes(datetime(1, 1, 1), datetime(9999, 1, 1))),  # noqa: DTZ001
-    "boolean": (pa.bool_(), st.booleans()),
-}
 
 
 def _has_another_order(markers: Sequence[int]) -> bool:
@@ -294,16 +278,16 @@ def test_runs_of_ascending_keys_that_do_not_overlap_need_no_sort(
 
 
 def _of_kinds(folder: Path, names: Sequence[str], rows: Sequence[tuple[object, ...]]) -> StagedSlice:
-    columns = {f"key{n}": pa.array([row[n] for row in rows], _KINDS[name][0]) for n, name in enumerate(names)}
+    columns = {f"key{n}": pa.array([row[n] for row in rows], KINDS[name][0]) for n, name in enumerate(names)}
     return staged_tables(folder, [pa.table(columns)], {}, SliceKind.APPENDS)
 
 
-@given(st.lists(st.sampled_from(sorted(_KINDS)), min_size=1, max_size=4), st.data())
+@given(st.lists(st.sampled_from(sorted(KINDS)), min_size=1, max_size=4), st.data())
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_keys_are_the_same_only_if_all_their_values_are(
     tmp_path_factory: pytest.TempPathFactory, names: list[str], data: st.DataObject
 ) -> None:
-    rows = data.draw(st.lists(st.tuples(*(_KINDS[name][1] for name in names)), min_size=1, max_size=30))
+    rows = data.draw(st.lists(st.tuples(*(KINDS[name][1] for name in names)), min_size=1, max_size=30))
     staged = _of_kinds(tmp_path_factory.mktemp("slice"), names, rows)
     found = inspect_keys(staged, lambda: 1, _no_spark)
     repeated = [count for count in Counter(rows).values() if count > 1]
@@ -312,7 +296,7 @@ def test_keys_are_the_same_only_if_all_their_values_are(
 
 
 def test_spark_compares_keys_of_all_types(spark: SparkSession, tmp_path: Path) -> None:
-    names = sorted(_KINDS)
+    names = sorted(KINDS)
     values: dict[str, object] = {
         "bigint": 2**41,
         "binary": b"",
@@ -335,31 +319,3 @@ def test_spark_compares_keys_of_all_types(spark: SparkSession, tmp_path: Path) -
     (problem,) = _by_both(spark, _of_kinds(tmp_path / "wrong", names, [row, *differing, row]), 1).problems
     assert "key2=" in problem
     assert problem.endswith("has 2 rows that were appended")
-
-
-@given(st.lists(st.sampled_from(sorted(_KINDS)), min_size=1, max_size=4), st.integers(0, 3), st.data())
-def test_hashes_are_equal_for_equal_keys_only(names: list[str], offset: int, data: st.DataObject) -> None:
-    kinds = [_KINDS[name] for name in names]
-    rows = data.draw(st.lists(st.tuples(*(values for _, values in kinds)), min_size=1, max_size=30))
-    columns = [pa.array([row[n] for row in rows], kind) for n, (kind, _) in enumerate(kinds)]
-    batch = pa.record_batch(columns, [f"key{n}" for n in range(len(kinds))])
-    hashes = hash_keys(batch, batch.schema.names).tolist()
-    assert len(set(zip(rows, hashes, strict=True))) == len(set(rows)) == len(set(hashes))
-    assert hash_keys(batch.slice(offset), batch.schema.names).tolist() == hashes[offset:]
-
-
-_MANY: list[tuple[pa.DataType, list[object]]] = [
-    (pa.int64(), list(range(0, 64_000, 64))),
-    (pa.timestamp("us", "UTC"), [datetime.fromtimestamp(86_400 * day) for day in range(1_000)]),  # noqa: DTZ006
-    (pa.decimal128(38, 2), [Decimal(cents) / 100 for cents in range(1_000)]),
-    (pa.string(), [f"{number:036d}" for number in range(1_000)]),
-    (pa.string(), ["x" * number for number in range(1_000)]),
-]
-
-
-@pytest.mark.parametrize(("kind", "values"), _MANY, ids=[str(kind) for kind, _ in _MANY])
-def test_hashes_are_spread(kind: pa.DataType, values: list[object]) -> None:
-    hashes = hash_keys(pa.record_batch([pa.array(values, kind)], ["key0"]), ["key0"])
-    assert len(set(hashes.tolist())) == len(values)
-    for bits in (hashes & 3, hashes >> 62):
-        assert all(0.15 < (bits == share).mean() < 0.35 for share in range(4))
