@@ -29,7 +29,7 @@ from mirror_assets.encode.jvm import Jvm
 from mirror_assets.encode.machine import can_write, require_machine
 from mirror_assets.encode.spark_start import EXCLUDES, PACKAGES, UTF_8_LOCALE, QuickStart, resolving_alone, start_jvm
 from mirror_assets.encode.spark_version import DELTA, REMOTE, delta_package, has_delta, require_named, with_version
-from mirror_assets.process import user_cache
+from mirror_assets.process import search_as_usual, user_cache
 from mirror_assets.redaction import redacted, redacted_error
 from mirror_assets.spark_api import SPARK_ERRORS, is_classic, settings_of
 
@@ -161,6 +161,7 @@ def _with_settings(shared: SparkSession, settings: Mapping[str, str], owner: str
     context, wanted = shared.sparkContext, session_settings(settings)
     known, given = _GIVEN.get(context, ({}, None))
     if given is None:
+        search_as_usual()
         Jvm(shared).hide_values()
     if known != wanted:
         given = Jvm(shared).java_map(wanted)

@@ -14,6 +14,7 @@ from types import SimpleNamespace
 from weakref import WeakSet
 
 import pytest
+from py4j.finalizer import ThreadSafeFinalizer
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.sql import SparkSession
@@ -28,6 +29,7 @@ from mirror_assets.encode.spark_version import delta_package
 from mirror_assets.errors import ErrorRow, SettingError
 from mirror_assets.spark_api import settings_of
 from mirror_assets_tests.errors import raises_row
+from mirror_assets_tests.lab import Lab
 from mirror_assets_tests.spark_4 import IS_SPARK_4
 
 _PARTITIONS = "spark.sql.shuffle.partitions"
@@ -82,6 +84,16 @@ def test_an_owner_gets_its_session_again_with_its_settings_restored() -> None:
     assert not Jvm(again).session.equals(Jvm(other).session)
     assert again.conf.get(_PARTITIONS) == "7"
     assert {name: one.conf.get(name) for name in PINNED} == PINNED
+
+
+def test_the_driver_keeps_no_frames_of_slices_that_have_landed(lab: Lab) -> None:
+    kept = list[int]()
+    for number in range(8):
+        lab.sql(f"INSERT INTO {{t}} VALUES ({100 + number}, 'new', 1)")
+        lab.mirror()
+        kept.append(len(ThreadSafeFinalizer.finalizers))
+    # A slice has a hundred of them.
+    assert kept[-1] < kept[1] + 200
 
 
 def test_a_session_that_is_handed_in_stays_unchanged_and_ours_has_the_settings_that_decide_bytes(
