@@ -1,6 +1,6 @@
 """What Dagster's storage takes in a year, with and without the job `delete_old_runs`.
 
-`python -m benchmarks.storage FOLDER --tables 100` mirrors the tables twice and runs their checks some times, as the
+`python -m benchmarks.storage FOLDER --tables 100 --storage Postgres` mirrors the tables twice and runs their checks some times, as the
 sensor and the schedule do; what each of these has left in SQLite and logs is multiplied by how often a year has it.
 """
 
@@ -14,8 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import dagster as dg
+import sqlalchemy
 from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteRepositoryOrigin
+from dagster._core.storage.runs import SqlRunStorage
 
+from benchmarks.dev_server import Storage, dagster_home
 from benchmarks.many import ManyTables
 from mirror_assets.config.load import load_config
 from mirror_assets.definitions import build_definitions
@@ -26,6 +29,7 @@ from mirror_assets.orchestration.old_runs import delete_old_runs
 
 _CHECK_RUNS, _SLICES = 12, 11
 _RESULTS_A_DAY_MOST = 2 * 24 * 60
+_DATABASE_BYTES = sqlalchemy.text("SELECT pg_database_size(current_database())")
 _REPOSITORY = RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("mirror_assets"), "__repository__")
 
 
@@ -49,8 +53,14 @@ class Site:
 
     @property
     def bytes(self) -> int:
-        """The bytes of all files of the instance."""
-        return sum(path.stat().st_size for path in self.home.rglob("*") if path.is_file())
+        """The bytes of all files of the instance, and of a database elsewhere."""
+        files = sum(path.stat().st_size for path in self.home.rglob("*") if path.is_file())
+        storage = self.instance.run_storage
+        assert isinstance(storage, SqlRunStorage)
+        with storage.connect() as connection:
+            if connection.dialect.name != "postgresql":
+                return files
+            return files + int(connection.execute(_DATABASE_BYTES).scalar_one())
 
     def results(self) -> int:
         """How many results of checks are recorded."""
@@ -79,21 +89,26 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--tables", type=int, default=100)
     parser.add_argument("--slices-a-day", type=int, default=100, help="of each table")
+    parser.add_argument("--storage", type=Storage, choices=list(Storage), default=Storage.SQLITE)
     given = parser.parse_args()
-    home = given.folder / "dagster"
-    home.mkdir(parents=True)
-    os.environ["DAGSTER_HOME"] = str(home)
     lake = ManyTables.make(given.folder / "many", given.tables)
     one_commit_a_slice = "defaults: {slices: {max_commits: 1}}\n"
     lake.config.write_text(lake.config.read_text(encoding="utf-8") + one_commit_a_slice, encoding="utf-8")
+    with dagster_home(given.folder / "dagster", lake.config, given.storage) as home:
+        os.environ["DAGSTER_HOME"] = str(home.folder)
+        _measure(lake, home.folder, given.slices_a_day)
+
+
+def _measure(lake: ManyTables, home: Path, slices_a_day: int) -> None:
+    tables = len(lake.names)
     with dg.DagsterInstance.get() as instance:
         site = Site(lake, instance, home)
         site.run(MIRROR_ALL)
         lake.commit()
-        one = site.run(MIRROR_ALL) / given.tables
+        one = site.run(MIRROR_ALL) / tables
         for _ in range(_SLICES):
             lake.commit()
-        of_slice = (site.run(MIRROR_ALL) / given.tables - one) / (_SLICES - 1)
+        of_slice = (site.run(MIRROR_ALL) / tables - one) / (_SLICES - 1)
         before = site.results()
         first = site.run(CHECKS)
         recorded = site.results() - before
@@ -101,10 +116,10 @@ def main() -> None:
         of_result = (first - again) / max(1, recorded)
         _print(
             (
-                Daily("slice", of_slice, given.slices_a_day * given.tables),
-                Daily("table in a run that stays four hours", one - of_slice, 6 * given.tables),
+                Daily("slice", of_slice, slices_a_day * tables),
+                Daily("table in a run that stays four hours", one - of_slice, 6 * tables),
                 Daily("result of a check", of_result, min(recorded, _RESULTS_A_DAY_MOST)),
-                Daily("run of checks", again, 288 if given.tables <= 100 else 48, kept_days=3),
+                Daily("run of checks", again, 288 if tables <= 100 else 48, kept_days=3),
             )
         )
         kept, ended = site.bytes, time.time() + 60
