@@ -26,7 +26,8 @@ def search_as_usual() -> None:
     """Let Python search as by default again, for objects that are made from now on.
 
     Each object of Spark's that Python has called refers to itself by way of Py4J. Only a search releases it, and with
-    it what the driver has broadcast: a megabyte for the smallest join. A hundred slices passed between two rare searches.
+    it what the driver has broadcast: a megabyte for the smallest join. Between two rare searches, a hundred slices
+    land.
     """
     if gc.get_threshold()[0] == _LOADING:
         gc.freeze()
