@@ -31,6 +31,8 @@ def search_as_usual() -> None:
     """
     if gc.get_threshold()[0] == _LOADING:
         gc.freeze()
+        # Python searches all objects when a quarter are new since the last such search. Now nothing is left to search.
+        gc.collect()
         gc.set_threshold(_DEFAULT)
 
 
