@@ -136,6 +136,11 @@ BYTE_SETTINGS: tuple[ByteSettings, ...] = (
         },
     ),
     ByteSettings(
+        "accelerators",
+        "Spark's own readers and operators are tested, not those that Comet, Gluten or RAPIDS put in their place",
+        {"spark.comet.enabled": "false", "spark.gluten.enabled": "false", "spark.rapids.sql.enabled": "false"},
+    ),
+    ByteSettings(
         "statistics",
         "statistics in footers, checksum files and the log are hints of the writer: a wrong one must not hide rows",
         {
