@@ -50,6 +50,8 @@ class Site:
         done = definitions.resolve_job_def(job).execute_in_process(instance=self.instance, tags=tags)
         if not done.success:
             raise RuntimeError(f"{job} failed")
+        # As when the process of a run ends: SQLite empties its journal, and deletes it.
+        self.instance.event_log_storage.dispose()
         return self.bytes - before
 
     @property

@@ -87,7 +87,9 @@ def delete_old_runs(
         instance.delete_run(run)
         storage = instance.event_log_storage
         if isinstance(storage, SqliteEventLogStorage):  # it empties the run's file, and leaves it there
-            Path(storage.path_for_shard(run)).unlink(missing_ok=True)
+            file = Path(storage.path_for_shard(run))
+            for path in file.parent.glob(f"{file.name}*"):  # its journal, too, if a process has it open
+                path.unlink(missing_ok=True)
     return len(deleted)
 
 

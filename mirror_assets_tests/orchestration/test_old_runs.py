@@ -12,6 +12,7 @@ from dagster._core.utils import make_new_run_id
 from mirror_assets.config.load import parse_config
 from mirror_assets.definitions import build_definitions
 from mirror_assets.landing.names import TableName
+from mirror_assets.orchestration.dagster_internals import keep_connections
 from mirror_assets.orchestration.jobs import build_jobs
 from mirror_assets.orchestration.mirror_assets import MirrorAssets, partitions_name
 from mirror_assets.orchestration.old_runs import DELETE_OLD_RUNS, delete_old_runs
@@ -50,7 +51,12 @@ def _deleted(instance: dg.DagsterInstance, mirror: MirrorAssets, origin: RemoteR
     return delete_old_runs(instance, mirror, [job.name for job in build_jobs(mirror)], origin, before)
 
 
-def test_old_runs_go_with_events_logs_and_partitions(instance: dg.DagsterInstance, tmp_path: Path) -> None:
+@pytest.mark.parametrize("keeps", [False, True], ids=["", "with connections that are kept"])
+def test_old_runs_go_with_events_logs_and_partitions(
+    instance: dg.DagsterInstance, tmp_path: Path, *, keeps: bool
+) -> None:
+    if keeps:
+        keep_connections(instance)
     config = parse_config(CONFIG.encode(), tmp_path / "mirror.yaml", {})
     slices = [f"1.{n}-{n}" for n in range(1, 5)]
     old, newest = (_run(instance, slices[n]) for n in (0, 1))
