@@ -98,7 +98,7 @@ def spark(
     own = {
         "spark.master": "local[2]",
         "spark.sql.warehouse.dir": str(warehouse),
-        "spark.driver.extraJavaOptions": f"{_HEAP} {quick_jvm.OPTIONS} {reaching['spark.driver.extraJavaOptions']}",
+        "spark.driver.extraJavaOptions": f"{_HEAP} {quick_jvm.LONG} {reaching['spark.driver.extraJavaOptions']}",
     }
     with pytest.MonkeyPatch.context() as environment:
         for name, value in onelake_server.environment().items():

@@ -6,13 +6,15 @@ from pathlib import Path
 
 from mirror_assets.process import user_cache
 
-# No optimising compiler, no verification of classes, and a collector of one thread. Hadoop starts a `chmod` for each
-# file that it makes: without VFORK, the JVM starts two processes for one. By default, the JVM also collects all garbage
-# each time that classes have filled the space which it foresaw: twenty megabytes at first, and Spark needs 200.
-OPTIONS = (
-    "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC -XX:MetaspaceSize=512m "
-    "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote -Djdk.lang.Process.launchMechanism=VFORK"
+# No verification of classes, and a collector of one thread. Hadoop starts a `chmod` for each file that it makes, for
+# which the JVM starts two processes without VFORK. By default, the JVM also collects all garbage each time that classes
+# have filled the space which it foresaw: twenty megabytes at first, and Spark needs 200.
+LONG = (
+    "-XX:+UseSerialGC -XX:MetaspaceSize=512m -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote "
+    "-Djdk.lang.Process.launchMechanism=VFORK"
 )
+# The optimising compiler pays after some minutes only.
+OPTIONS = f"-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m {LONG}"
 # What every `java` below a process reads.
 ENVIRONMENT = {"JDK_JAVA_OPTIONS": OPTIONS}
 # Tests run thousands of small statements, for which compiling and re-planning take longer than the work. Runs in
