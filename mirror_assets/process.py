@@ -6,14 +6,16 @@ import atexit
 import gc
 import os
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 # New objects between two searches, while loading and then as by Python's default.
 _LOADING, _DEFAULT = 100_000, 700
 
 
+@cache
 def search_rarely() -> None:
-    """Let Python search for garbage rarely until Spark starts, and not when the process ends.
+    """Let Python search for garbage rarely until Spark starts, and not when the process ends; once in a process.
 
     Loading Dagster and the definitions creates a million objects, which live to the end. With Python's default, a
     quarter of the time of loading them is spent on visiting them again and again.

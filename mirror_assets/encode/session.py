@@ -160,8 +160,8 @@ def _with_settings(shared: SparkSession, settings: Mapping[str, str], owner: str
     """Return the owner's session on the context of `shared`, with these settings and those that decide bytes."""
     context, wanted = shared.sparkContext, session_settings(settings)
     known, given = _GIVEN.get(context, ({}, None))
+    search_as_usual()
     if given is None:
-        search_as_usual()
         Jvm(shared).hide_values()
     if known != wanted:
         given = Jvm(shared).java_map(wanted)

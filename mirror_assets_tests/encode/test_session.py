@@ -27,6 +27,7 @@ from mirror_assets.encode.jvm import Jvm
 from mirror_assets.encode.session import open_session, own_session, spark_settings
 from mirror_assets.encode.spark_version import delta_package
 from mirror_assets.errors import ErrorRow, SettingError
+from mirror_assets.process import search_rarely
 from mirror_assets.spark_api import settings_of
 from mirror_assets_tests.errors import raises_row
 from mirror_assets_tests.lab import Lab
@@ -87,6 +88,7 @@ def test_an_owner_gets_its_session_again_with_its_settings_restored() -> None:
 
 
 def test_the_driver_keeps_no_frames_of_slices_that_have_landed(lab: Lab) -> None:
+    search_rarely()  # as a command or definitions that are loaded again in the process
     kept = list[int]()
     for number in range(8):
         lab.sql(f"INSERT INTO {{t}} VALUES ({100 + number}, 'new', 1)")
