@@ -1,4 +1,4 @@
-"""Options of a JVM whose work is small: it starts sooner, and spends no processor time on what pays in long runs."""
+"""Options of JVMs of tests: of one that works for minutes (`LONG`), and of one whose work is small (`OPTIONS`)."""
 
 from __future__ import annotations
 

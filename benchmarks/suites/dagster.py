@@ -111,7 +111,7 @@ def _goals_of(one: _Served) -> Iterator[Goal]:
         # One driver, with the memory that users' sessions have by default, and 1 GiB.
         yield Goal(f"{name}: memory, all pending", max(usage.bytes for usage in one.rounds) / _GIBI, 4, "GiB")
     if one.tables == 500:
-        yield Goal(f"{name}: idle", one.idle_share, 5, "% of a core")
+        yield Goal(f"{name}: idle", one.idle_share, 3, "% of a core")
         yield Goal(f"{name}: idle", one.idle[0].bytes / _GIBI, 1, "GiB")
 
 

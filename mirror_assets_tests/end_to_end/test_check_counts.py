@@ -37,7 +37,8 @@ class Pages:
         found = self.definitions.resolve_job_def(job)
         assert found.execute_in_process(instance=self.instance, partition_key=partition, run_config=config).success
 
-    def wait_for_next_second(self) -> None:
+    @staticmethod
+    def wait_for_next_second() -> None:
         """Wait until no event is of this second.
 
         SQLite keeps whole seconds: Dagster hides a result that another run records in the second of its asset's event.
