@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -57,7 +58,12 @@ def _compiled(spark: SparkSession) -> int:
 
 @contextmanager
 def _counted_commands() -> Iterator[list[str]]:
-    """Collect the commands that Python sends to the JVM."""
+    """Collect the commands that Python sends to the JVM, with those that release what the block has made.
+
+    A search for garbage at any other time would also release objects of earlier tests, a command for each.
+    """
+    gc.collect()
+    gc.disable()
     sent: list[str] = []
     real = GatewayClient.send_command
 
@@ -67,7 +73,11 @@ def _counted_commands() -> Iterator[list[str]]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(GatewayClient, "send_command", counted)
-        yield sent
+        try:
+            yield sent
+            gc.collect()
+        finally:
+            gc.enable()
 
 
 def test_it_is_one_job_of_one_stage(mirrored: Lab, compiling: SparkSession) -> None:
