@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -29,10 +30,12 @@ from mirror_assets.pipeline.plan import plan_table
 from mirror_assets.pipeline.project import stand_in
 from mirror_assets.pipeline.run import mirror_table
 from mirror_assets.pipeline.stage import stage_attempt
+from mirror_assets_tests.delta_reader import read_changes
 
 FEED = {"delta.enableChangeDataFeed": "true"}
 _ROWS, _CHANGED = 100_000, 50
 _WARMING = 3
+_DUMP, _LAND = "raw dump", "encode, check and publish"
 _Result = TypeVar("_Result")
 
 
@@ -52,25 +55,36 @@ def change(uri: str, turn: int) -> None:
 
 
 def run(bench: Bench) -> Outcome:
-    """Measure commits one after the other, whole and step by step."""
+    """Measure commits one after the other, whole, in turns with a raw dump of each, and step by step."""
     table = BenchTable(bench.spark, bench.folder / "zone", make_small(bench.folder / "orders"), "keys: [id]")
     context = table.context()
     table.land(context=context)
-    costs: list[Cost] = []
+    ways: dict[str, Callable[[], object]] = {
+        _DUMP: partial(_dump, table, bench.folder / "dump"),
+        _LAND: partial(table.land, context=context),
+    }
+    costs: dict[str, list[Cost]] = {way: [] for way in ways}
     for turn in range(_WARMING + bench.size(10, 30)):
         change(table.uri, turn)
-        cost = bench.meter.measured(partial(table.land, context=context))
-        if turn >= _WARMING:
-            costs.append(cost)
+        for way in sorted(ways, reverse=turn % 2 == 1):
+            cost = bench.meter.measured(ways[way])
+            if turn >= _WARMING:
+                costs[way].append(cost)
     steps = _Steps()
     for turn in range(bench.size(5, 15)):
         change(table.uri, turn)
         steps.land(context)
     change(table.uri, 0)
     notes = [*steps.lines(), *_timeline(table, context)]
-    case = Case("a commit of 100 feed rows", {"land": tuple(costs)}, "land")
-    goal = Goal("commit to landed, warm", case.seconds("land"), 0.25, "s")
+    case = Case("a commit of 100 feed rows", {way: tuple(taken) for way, taken in costs.items()}, _DUMP)
+    goal = Goal("commit to landed, warm", case.seconds(_LAND), 0.25, "s")
     return Outcome("small slices", [case], [goal], notes)
+
+
+def _dump(table: BenchTable, target: Path) -> None:
+    version = DeltaTable(table.uri).version()
+    read_changes(table.spark, table.uri, version, version).write.parquet(str(target))
+    shutil.rmtree(target)
 
 
 def _timeline(table: BenchTable, context: TableContext) -> list[str]:

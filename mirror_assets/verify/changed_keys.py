@@ -144,4 +144,4 @@ def _is_new(types: pa.Array) -> _Flags:
 
 def _sums(hashes: Hashes, is_new: _Flags, is_old: _Flags) -> CommitSums:
     new, old = hashes[is_new], hashes[is_old]
-    return CommitSums(len(new) + len(old), (int(new.sum()), int(old.sum())))
+    return CommitSums(len(new), len(old), (int(new.sum()), int(old.sum())))

@@ -16,8 +16,6 @@ from mirror_assets.verify.ledger import Balances, weight
 from mirror_assets.verify.ledger_log import SliceLedger
 
 ROW_CONSERVATION: Final = "row_conservation"
-# The footers of more change files are read only if something disagrees.
-_FEW_CHANGE_FILES = 32
 _SAMPLES = 5
 
 
@@ -115,7 +113,7 @@ def row_conservation(rows: SliceRows, counter: RowCounter | None = None) -> Chec
         found = [f"{record.table}: a start slice has {record.markers.total:,} rows"] if record.markers.total else []
         return CheckResult(ROW_CONSERVATION, tuple(found), {"written": record.markers.total})
     seen, balances = _Seen.observed(record), ledger.by_statistics
-    problems = _problems(rows, seen, balances, most_change_files=_FEW_CHANGE_FILES)
+    problems = _problems(rows, seen, balances)
     if problems:
         balances = ledger.by_footers
         problems = _problems(rows, seen, balances)
@@ -144,14 +142,13 @@ def _of_repair(record: SliceRecord) -> CheckResult:
     return CheckResult(ROW_CONSERVATION, tuple(found), {"read": record.read.total, "written": written.total})
 
 
-def _problems(rows: SliceRows, seen: _Seen, balances: Balances, *, most_change_files: int | None = None) -> list[str]:
-    """Return all differences between log, reading and parts; footers of change files only up to this number."""
+def _problems(rows: SliceRows, seen: _Seen, balances: Balances) -> list[str]:
+    """Return all differences between log, reading and parts."""
     found = list(_landed_problems(rows.record, seen.kept, balances))
     if seen.read is not None:
         found += _read_problems(rows, seen.read, balances)
         if rows.by_commit:
-            is_few = most_change_files is None or len(balances.change_files) <= most_change_files
-            found += _kind_problems(rows, seen.read, balances, with_change_files=is_few)
+            found += _kind_problems(rows, seen.read, balances)
     key = rows.record.slice
     is_one = rows.record.kind is SliceKind.SNAPSHOT or key.first == key.last
     versions = f"version {key.last}" if is_one else f"versions {key.first} to {key.last}"
@@ -169,7 +166,7 @@ def _landed_problems(record: SliceRecord, kept: CountedRows, balances: Balances)
     if record.kind is SliceKind.CHANGES:
         new, old = kept.new - written.inserts - written.updates, kept.old - written.updates - written.deletes
         # Rows that a commit only copies to another file are read, and don't land.
-        is_copied = balances.may_copy and new == old and new >= 0
+        is_copied = new == old >= 0 and (balances.copies is None or new <= balances.copies)
         if (new or old) and not is_copied:
             yield (
                 f"the parts have {written.inserts + written.updates:,} new and {written.updates + written.deletes:,} "
@@ -190,7 +187,7 @@ def _read_problems(rows: SliceRows, read: ScannedRows, balances: Balances) -> It
         yield "the rows read are not those of the log's commits, though their number is the same"
 
 
-def _kind_problems(rows: SliceRows, read: ScannedRows, balances: Balances, *, with_change_files: bool) -> Iterator[str]:
+def _kind_problems(rows: SliceRows, read: ScannedRows, balances: Balances) -> Iterator[str]:
     """Compare new and old rows each, where the actions have both; else the total, with footers of change files.
 
     Of a file with another vector, the actions have the difference only: then the total is the least that is read.
@@ -202,7 +199,7 @@ def _kind_problems(rows: SliceRows, read: ScannedRows, balances: Balances, *, wi
         return
     others = [commit for commit in balances.commits if not commit.change_files]
     least = [commit.least for commit in others]
-    if not with_change_files or None in least:
+    if None in least:
         return
     in_change_files = rows.ledger.rows_in(balances.change_files)
     if in_change_files is None:

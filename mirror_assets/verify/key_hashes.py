@@ -8,9 +8,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-# 2^64 divided by the golden ratio, for Knuth's multiplicative hashing: every bit of a word affects the product.
-_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
-_HALF = np.uint64(32)
+# Those of SplitMix64: 2^64 divided by the golden ratio, then the steps of its finalizer.
+_INCREMENT = np.uint64(0x9E3779B97F4A7C15)
+_STEPS = ((np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)), (np.uint64(27), np.uint64(0x94D049BB133111EB)))
+_LAST = np.uint64(31)
 
 Hashes = npt.NDArray[np.uint64]
 
@@ -24,11 +25,16 @@ def hash_keys(rows: pa.RecordBatch, keys: Sequence[str]) -> Hashes:
 
 
 def _mix(words: Hashes) -> Hashes:
-    """Spread each bit of a word over all bits, one-to-one: different words stay different."""
-    mixed: Hashes = words * _MULTIPLIER
-    mixed ^= mixed >> _HALF
-    mixed *= _MULTIPLIER
-    mixed ^= mixed >> _HALF
+    """Spread each bit of a word over all bits, one-to-one: different words stay different, and 0 does not stay 0.
+
+    Sums of hashes are compared. So neither may a key have the hash 0, which no sum shows, nor may the hashes of a few
+    keys that differ in some bits, such as the upper ones, have the sum of those of others.
+    """
+    mixed: Hashes = words + _INCREMENT
+    for shift, multiplier in _STEPS:
+        mixed ^= mixed >> shift
+        mixed *= multiplier
+    mixed ^= mixed >> _LAST
     return mixed
 
 
@@ -50,7 +56,7 @@ def _hash_bytes(column: pa.Array) -> Hashes:
     padded = np.concatenate([content, np.zeros(8, np.uint8)])
     words = np.ndarray(len(content) + 1, np.uint64, padded, strides=(1,))  # the eight bytes from each byte on
     starts, lengths = offsets[:-1] - offsets[0], np.diff(offsets)
-    hashes, rows, at = lengths.astype(np.uint64), np.flatnonzero(lengths), 0
+    hashes, rows, at = _mix(lengths.astype(np.uint64)), np.flatnonzero(lengths), 0
     while len(rows):
         beyond = np.maximum(at + 8 - lengths[rows], 0).astype(np.uint64)  # bytes of the next value in the last word
         hashes[rows] = _mix(hashes[rows] ^ (words[starts[rows] + at] << (beyond << np.uint64(3))))

@@ -6,7 +6,7 @@ import contract in pyproject.toml enforces this. It reads no file; `ledger_log.p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -114,7 +114,7 @@ class CommitFiles:
             rows=_sum(rows for _, rows in counted),
             new=added if is_split else None,
             old=-removed if is_split and removed is not None else None,
-            replaces=any(file.before for file, _ in data) and any(not file.before for file, _ in data),
+            copies=0 if self.change_files else _copies(data, added, removed),
             least=_sum(file.least(rows) for file, rows in data),
             change_files=self.change_files,
             contradictions=tuple(found),
@@ -130,7 +130,7 @@ class CommitBalance:
                     files, and for a file with another vector, of which they have the difference only
     least           rows to read for it from data files, at least: a file with another vector hides and shows more than
                     the difference if it shows rows again; None if unproved
-    replaces        it removes rows of files and adds rows of others, so it may only copy some of them
+    copies          rows to read for it, at most, that it only copies from one file to another; None if unknown
     change_files    paths of its change files, of which the actions have no numbers of rows
     contradictions  what its actions say that can't be
     """
@@ -140,7 +140,7 @@ class CommitBalance:
     new: int | None = None
     old: int | None = None
     least: int | None = None
-    replaces: bool = False
+    copies: int | None = 0
     change_files: tuple[str, ...] = ()
     contradictions: tuple[str, ...] = ()
 
@@ -178,9 +178,9 @@ class Balances:
         return tuple(path for commit in self.commits for path in commit.change_files)
 
     @property
-    def may_copy(self) -> bool:
-        """Whether a commit without change files replaces files, so that rows are read that did not change."""
-        return any(commit.replaces and not commit.change_files for commit in self.commits)
+    def copies(self) -> int | None:
+        """The rows to read, at most, that did not change: of commits without change files that replace files."""
+        return _sum(commit.copies for commit in self.commits)
 
     def weighted(self, as_version: int | None = None) -> int | None:
         """Return the sum of each commit's balance times the weight of its version, or all with that of `as_version`."""
@@ -254,6 +254,21 @@ class RunningLedger:
             return self._before.vectors.get(path, {}) if gone or not self._before.trusts_rows else {}
         is_known = len(gone) == 1 and (_NO_VECTOR not in gone or not self._before.may_have_vectors)
         return as_removed if is_known else self._before.vectors.get(path, {})
+
+
+def _copies(files: Sequence[tuple[FileChange, int | None]], added: int | None, removed: int | None) -> int | None:
+    """Return the rows at most that a commit removes from some of these files and adds to others; None if unknown.
+
+    `added` and `removed` are the rows of whole files. A file with another vector may also show and hide rows.
+    """
+    if not (any(file.before for file, _ in files) and any(not file.before for file, _ in files)):
+        return 0
+    both = [file for file, _ in files if file.before and file.after]
+    if added is None or removed is None or any(file.copies or file.is_overwritten for file in both):
+        return None
+    shown = added + sum(sum(file.before.values()) for file in both)
+    hidden = -removed + sum(sum(file.after.values()) for file in both)
+    return max(0, min(shown, hidden))
 
 
 def _note_rows(rows: dict[str, int], files: Iterable[LiveFile | Tombstone]) -> None:

@@ -41,15 +41,21 @@ _NEW, _OLD, _KEY, _UNCHANGED = "new", "old", "key", "__unchanged__"
 
 @dataclass(frozen=True)
 class CommitSums:
-    """The new and the old rows of a commit: how many they are, and two sums of their hashes."""
+    """The new and the old rows of a commit: how many each are, and two sums of their hashes."""
 
-    rows: int = 0
+    new: int = 0
+    old: int = 0
     hashes: tuple[int, int] = (0, 0)
+
+    @property
+    def rows(self) -> int:
+        """All rows."""
+        return self.new + self.old
 
     def __add__(self, other: CommitSums) -> CommitSums:
         """Add both; sums of hashes are those of 64 bits."""
         low, high = ((a + b) % (1 << 64) for a, b in zip(self.hashes, other.hashes, strict=True))
-        return CommitSums(self.rows + other.rows, (low, high))
+        return CommitSums(self.new + other.new, self.old + other.old, (low, high))
 
 
 @dataclass(frozen=True)
@@ -132,8 +138,10 @@ def _places(staged: StagedSlice, wanted: Mapping[int, CommitSums]) -> list[Commi
 
     Markers are read only of parts in which a commit ends before the part does.
     """
+    if not wanted:
+        return []
     ends = _places_of(staged, np.cumsum([sums.rows for sums in wanted.values()], dtype=np.int64))
-    ends[-1:] = [staged.record.markers.total]
+    ends[-1] = staged.record.markers.total
     return [CommitPlaces(version, *bounds) for version, bounds in zip(wanted, pairwise([0, *ends]), strict=True)]
 
 
@@ -241,9 +249,9 @@ def _without_unchanged(
 def _sums(rows: DataFrame) -> dict[int, CommitSums]:
     halves = (f"{{}} & {_LOW_HALF}L", "shiftright({}, 32)")
     summed = (f"IF({_IS_NEW}, {half}, 0L) + IF({_IS_OLD}, {half}, 0L)".format(_NEW, _OLD) for half in halves)
-    number = f"CAST({_IS_NEW} AS INT) + CAST({_IS_OLD} AS INT)"
-    found = sorted(rows.groupBy(_VERSION).agg(*(F.expr(f"sum({one})") for one in (number, *summed))).collect())
-    return {version: CommitSums(number, (low, high)) for version, number, low, high in found}
+    sums = (f"count_if({_IS_NEW})", f"count_if({_IS_OLD})", *(f"sum({one})" for one in summed))
+    found = sorted(rows.groupBy(_VERSION).agg(*map(F.expr, sums)).collect())
+    return {version: CommitSums(new, old, (low, high)) for version, new, old, low, high in found}
 
 
 def _single_rows(rows: DataFrame) -> DataFrame:

@@ -9,6 +9,7 @@ that violate a rule are compared again, by the keys themselves, before one is re
 
 from __future__ import annotations
 
+import errno
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -46,8 +47,8 @@ _ROWS_AT_ONCE = 8_000_000
 _ROWS_OF_A_TASK = 500_000
 # Rows of a batch, and the most ascending runs in it: with more, comparing the runs saves nothing.
 _RUN_ROWS, _MOST_RUNS = 1 << 16, 64
-# Keys to read, if they violate a rule: of this many, most are not mere collisions of hashes.
-_MOST_KEYS = 1_000
+# Rows to compare by their keys, which takes 300 bytes a row, and keys that they are of.
+_MOST_SUSPECTS, _MOST_KEYS = 100_000, 1_000
 # Rows that are compared at once: they fit into the caches of a processor.
 _BLOCK_ROWS = 1 << 17
 _Flags = npt.NDArray[np.bool_]
@@ -62,6 +63,8 @@ _IMPOSSIBLE = {
 }
 # A valid sequence of five rows has two inserts or two updates.
 _REPEATS_A_MARKER = 5
+# A group of rows may be so many times as large as planned: more of its rows share a key than hashes spread.
+_UNEVEN = 2
 # Numbers and flags: arrays of NumPy, or columns of Spark.
 _Values = TypeVar("_Values", npt.NDArray[Any], Column)
 
@@ -78,6 +81,10 @@ class KeyInspection:
     problems: tuple[str, ...] = ()
     order_is_open: bool = False
     values_decide: bool = False
+
+
+class _TooManyError(Exception):
+    """More rows share keys than this process may hold at once."""
 
 
 @dataclass(frozen=True)
@@ -176,9 +183,9 @@ def inspect_keys(
 ) -> KeyInspection:
     """Inspect the keys of all rows: in this process, or with Spark if they are more than `most_rows_here`.
 
-    This process sorts `rows_at_once`; if they are more, they wait in temporary files, or Spark sorts them if the disk
-    is full. `rows_allowed` returns the most rows that a key may have; it is called only if a key has several rows.
-    Raises what `spark_errors` raises.
+    This process sorts `rows_at_once`; if they are more, they wait in temporary files. Spark also sorts them if the disk
+    is full, and if a key has far too many. `rows_allowed` returns the most rows that a key may have; it is called only
+    if a key has several rows. Raises what `spark_errors` raises.
     """
     rows = staged.record.markers.total
     if not staged.record.keys or not rows or _is_ascending(staged):
@@ -186,6 +193,8 @@ def inspect_keys(
     if rows <= most_rows_here:
         try:
             return _inspect_here(staged, rows_allowed, rows_at_once)
+        except _TooManyError:
+            pass
         except OSError:
             if rows <= rows_at_once:  # then there are no temporary files
                 raise
@@ -245,20 +254,30 @@ def _is_less(keys: pa.Array | pa.ChunkedArray, others: pa.Array | pa.ChunkedArra
 def _inspect_here(staged: StagedSlice, rows_allowed: Callable[[], int], rows_at_once: int) -> KeyInspection:
     packing, is_by_commit = _Packing.of(staged), staged.record.kind is SliceKind.CHANGES
     allowed = cache(lambda: max(1, rows_allowed()))
-    repeated, is_open, values_decide, wrong_rows = 0, False, False, list[Numbers]()
+    repeated, is_open, values_decide = 0, False, False
+    wrong_rows, has_more = list[Numbers](), False
     for hashes, rows in _groups(staged, rows_at_once):
         suspects = set[int]()
         for numbers, places in _repeated(hashes):
             keys = _beside_earlier(numbers, rows[places], packing)
             repeated += int(np.count_nonzero(keys.is_second))
             wrong = keys.is_beyond(allowed()) | (keys.cannot_follow if is_by_commit else False)
-            suspects.update(numbers[wrong][:_MOST_KEYS].tolist())
+            suspects.update(np.unique(numbers[wrong])[: _MOST_KEYS + 1].tolist())
             is_open |= is_by_commit and bool(keys.is_open.any())
             values_decide |= is_by_commit and bool(keys.repeats_marker.any())
-        if suspects:
-            wrong_rows.append(rows[np.isin(hashes, np.array(sorted(suspects)[:_MOST_KEYS], np.uint64))])
+        if suspects and sum(map(len, wrong_rows)) <= _MOST_SUSPECTS:
+            chosen = sorted(suspects)[:_MOST_KEYS]
+            has_more |= len(chosen) < len(suspects)
+            wrong_rows.append(rows[np.isin(hashes, np.array(chosen, np.uint64))])
         del hashes, rows  # before the next group is read
-    problems = _proved(staged, np.sort(np.concatenate(wrong_rows)), allowed()) if wrong_rows else ()
+    if not wrong_rows:
+        return KeyInspection(repeated, (), is_open, values_decide)
+    suspected = np.sort(np.concatenate(wrong_rows))
+    if len(suspected) > _MOST_SUSPECTS:
+        raise _TooManyError
+    problems = _proved(staged, suspected, allowed())
+    if has_more and not problems:  # these keys only share their hashes, and others may not
+        raise _TooManyError
     return KeyInspection(repeated, problems, is_open, values_decide)
 
 
@@ -367,7 +386,8 @@ def _problems(
 def _groups(staged: StagedSlice, rows_at_once: int) -> Iterator[tuple[Hashes, Numbers]]:
     """Yield the hashes of keys and their rows, in order, in groups of about `rows_at_once`: all of one hash in one.
 
-    If the groups are several, they are written into temporary files. Raises OSError.
+    If the groups are several, they are written into temporary files. Raises _TooManyError for a group of many more
+    rows, and OSError.
     """
     total = staged.record.markers.total
     bits = (-(-total // rows_at_once) - 1).bit_length()
@@ -379,18 +399,23 @@ def _groups(staged: StagedSlice, rows_at_once: int) -> Iterator[tuple[Hashes, Nu
         yield every
         return
     with ExitStack() as stack:
-        files = [stack.enter_context(tempfile.TemporaryFile(buffering=0)) for _ in range(1 << bits)]
+        files = [stack.enter_context(tempfile.TemporaryFile()) for _ in range(1 << bits)]
+        sizes = np.zeros(len(files), np.int64)
         for hashes, rows in key_rows(staged):
             group = (hashes >> np.uint64(64 - bits)).astype(np.uint16)
             order = np.argsort(group, kind="stable")
             pairs = np.column_stack([hashes, rows.view(np.uint64)])[order]
-            for file, part in zip(
-                files, np.split(pairs, np.searchsorted(group[order], range(1, 1 << bits))), strict=True
-            ):
+            ends = np.searchsorted(group[order], range(1, 1 << bits))
+            for file, part in zip(files, np.split(pairs, ends), strict=True):
                 file.write(part.tobytes())
-        for file in files:
+            sizes += np.diff(ends, prepend=0, append=len(pairs))
+        if sizes.max() > _UNEVEN * rows_at_once:
+            raise _TooManyError
+        for file, size in zip(files, sizes.tolist(), strict=True):
             file.seek(0)
-            pairs = np.fromfile(file, np.uint64).reshape(-1, 2)
+            pairs = np.fromfile(file, np.uint64, 2 * size).reshape(-1, 2)
+            if len(pairs) < size:
+                raise OSError(errno.EIO, "a temporary file lacks rows that were written")
             hashes, rows = pairs[:, 0].copy(), pairs[:, 1].copy().view(np.int64)
             del pairs  # while the caller works on the group
             yield hashes, rows

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -50,8 +50,10 @@ Keys = Mapping[str, tuple[str, str]]
 """The type of each key, and its value as SQL of `number`, by its name."""
 
 
-def _staged(spark: SparkSession, root: Path, keys: Keys, properties: str = "") -> tuple[Lab, StagedSlice]:
-    """A table with ten rows that have landed, and a staged slice of its next five commits, in one part."""
+def _staged(
+    spark: SparkSession, root: Path, keys: Keys, properties: str = "", changes: Sequence[str] = _CHANGES
+) -> tuple[Lab, StagedSlice]:
+    """A table with ten rows that have landed, and a staged slice of its next commits, in one part."""
     lab = Lab(spark, root)
     root.mkdir()
     columns = ", ".join(f"{name} {kind}" for name, (kind, _) in keys.items())
@@ -63,7 +65,7 @@ def _staged(spark: SparkSession, root: Path, keys: Keys, properties: str = "") -
     )
     lab.configure(defaults="slices: {max_commits: 100}", keys=f"[{', '.join(keys)}]")
     lab.mirror()
-    lab.sql(*(one.replace("{keys}", values) for one in _CHANGES))
+    lab.sql(*(one.replace("{keys}", values) for one in changes))
     context = lab.context
     plan = plan_table(context)
     record = stage_attempt(context, next(iter(plan.slices)), plan.position)
@@ -102,14 +104,41 @@ def test_keys_of_changes_in_order_are_equal_and_exchanged_rows_are_not(
     lab, staged = _staged(spark, tmp_path / "lab", keys, properties)
     assert _check(lab, staged) == ""
 
+    _exchange(lab, staged)
+    with pytest.raises(_AskedError):
+        _check(lab, staged)
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        _INT,
+        {"b": ("STRING", "CASE number WHEN 0 THEN '' ELSE CAST(number AS STRING) END"), **_INT},
+        {"d": ("DATE", "date_from_unix_date(CAST(number AS INT))")},
+    ],
+)
+def test_a_key_of_zeros_that_is_deleted_and_inserted_is_one_that_changes(
+    spark: SparkSession, tmp_path: Path, keys: Keys
+) -> None:
+    changes = (
+        "DELETE FROM {t} WHERE number = 0",
+        "INSERT INTO {t} SELECT {keys}, number, 7 FROM (SELECT 0L AS number)",
+    )
+    lab, staged = _staged(spark, tmp_path / "lab", keys, changes=changes)
+    assert _check(lab, staged) == ""
+    _exchange(lab, staged)
+    with pytest.raises(_AskedError):
+        _check(lab, staged)
+
+
+def _exchange(lab: Lab, staged: StagedSlice) -> None:
+    """Write the first row of the only part in place of the last, and the last in place of the first."""
     (part,) = staged.paths
     path = lab.store.local_path(part)
     rows = pq.read_table(path)
     order = [*range(len(rows))]
     order[0], order[-1] = order[-1], order[0]
     pq.write_table(rows.take(pa.array(order)), path)
-    with pytest.raises(_AskedError):
-        _check(lab, staged)
 
 
 def test_spark_reads_what_needs_more_than_stored_keys(spark: SparkSession, tmp_path: Path) -> None:

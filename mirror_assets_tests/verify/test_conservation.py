@@ -136,6 +136,18 @@ def test_only_copied_rows_may_not_land(table: HandmadeTable) -> None:
     assert not _check(table, appended).passed
 
 
+def test_a_commit_that_copies_rows_hides_no_lost_update_of_another(table: HandmadeTable) -> None:
+    table.commit(
+        file_action("remove", "b.parquet"), file_action("add", "e.parquet", records=4), file_action("cdc", "c.parquet")
+    )
+    table.file("c.parquet", 8)
+    read = ChangeCounts(insert=9, delete=10, update_preimage=4, update_postimage=4)
+    scanned = ScannedRows(new=13, old=14, preimages=4, postimages=4, weighted=-1 * weight(2))
+    for updates, copied, passes in ((4, 9, True), (0, 5, True), (3, 9, False), (0, 6, False)):
+        landed = MarkerCounts(inserts=9 - copied, updates=updates, deletes=10 - copied)
+        assert _check(table, _record(landed, read, first=2, last=3, scanned=scanned)).passed == passes
+
+
 @pytest.mark.parametrize("kind", [SliceKind.NET, SliceKind.CHANGES])
 def test_rows_left_out_by_where_are_counted(table: HandmadeTable, kind: SliceKind) -> None:
     read = ChangeCounts(insert=5, delete=7, update_preimage=1, update_postimage=1)
@@ -207,6 +219,22 @@ def test_a_rewrite_that_loses_rows_is_found_in_an_empty_slice(table: HandmadeTab
     result = _check(table, record.model_copy(update={"parts": ()}))
     assert "+0 rows (INSERT minus DELETE), -1 by the log" in result.message
     assert "change their number by -1" in result.warning
+
+
+def test_a_change_file_that_was_not_read_is_found_among_many(table: HandmadeTable) -> None:
+    """Updates have no balance, so only the footers of change files have their number."""
+    names = [f"c{number}.parquet" for number in range(200)]
+    changes = [file_action("cdc", name) for name in names]
+    table.commit(file_action("remove", "b.parquet"), file_action("add", "e.parquet", records=4), *changes)
+    for name in names:
+        table.file(name, 2)
+
+    def passes(files: int) -> bool:
+        scanned = ScannedRows(new=files, old=files, preimages=files, postimages=files)
+        read, markers = ChangeCounts(update_preimage=files, update_postimage=files), MarkerCounts(updates=files)
+        return _check(table, _record(markers, read, first=3, last=3, scanned=scanned)).passed
+
+    assert (passes(200), passes(199)) == (True, False)
 
 
 def test_change_files_have_the_rows_of_their_footers(table: HandmadeTable) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import date, datetime
 from decimal import Decimal
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -51,3 +52,41 @@ def test_hashes_are_spread(kind: pa.DataType, values: list[object]) -> None:
     assert len(set(hashes.tolist())) == len(values)
     for bits in (hashes & 3, hashes >> 62):
         assert all(0.15 < (bits == share).mean() < 0.35 for share in range(4))
+
+
+_NOTHING: list[tuple[pa.DataType, object]] = [
+    (pa.int64(), 0),
+    (pa.int8(), 0),
+    (pa.bool_(), False),
+    (pa.string(), ""),
+    (pa.binary(), b""),
+    (pa.date32(), date(1970, 1, 1)),
+    (pa.timestamp("us"), datetime(1970, 1, 1)),  # noqa: DTZ001
+]
+
+
+@pytest.mark.parametrize("columns", [1, 2, 3])
+@pytest.mark.parametrize(("kind", "value"), _NOTHING, ids=[str(kind) for kind, _ in _NOTHING])
+def test_no_plain_value_has_a_hash_that_a_sum_does_not_show(kind: pa.DataType, value: object, columns: int) -> None:
+    names = [f"key{n}" for n in range(columns)]
+    batch = pa.record_batch([pa.array([value], kind) for _ in names], names)
+    assert hash_keys(batch, names)[0] != 0
+
+
+@pytest.mark.parametrize("shift", [0, 8, 16, 31, 32, 33, 40, 48, 52])
+def test_pairs_of_keys_have_different_sums(shift: int) -> None:
+    """Two keys that changed in another commit than two others are seen by the sums of their hashes."""
+    keys = np.arange(2_000, dtype=np.int64) << shift
+    hashes = hash_keys(pa.record_batch([pa.array(keys)], ["id"]), ["id"])
+    first, second = np.triu_indices(len(keys), 1)
+    sums = np.sort(hashes[first] + hashes[second])
+    assert (sums[1:] != sums[:-1]).all()
+
+
+def test_keys_of_the_same_bytes_in_other_columns_and_lengths_differ() -> None:
+    alike: list[tuple[bool, bytes]] = [(True, b""), (False, b"\0"), (False, b""), (True, b"\0"), (False, b"\1")]
+    alike += [(False, b"abcdefg"), (False, b"\x0fabcdefg"), (False, b"aBBBBBBBx"), (False, b"xBBBBBBB\0\0\0\0\0\0\0x")]
+    flags, texts = zip(*alike, strict=True)
+    batch = pa.record_batch([pa.array(flags), pa.array(texts, pa.binary())], ["flag", "text"])
+    assert len({*hash_keys(batch, ["flag", "text"]).tolist()}) == len(alike)
+    assert len({*hash_keys(batch, ["text"]).tolist()}) == len({*texts})

@@ -41,7 +41,7 @@ def test_appends_and_removes(table: HandmadeTable) -> None:
     assert (ledger.by_statistics.rows, ledger.by_statistics.new, ledger.by_statistics.old) == (11, 21, 10)
     assert ledger.by_statistics.weighted() == 10 * weight(0) + 7 * weight(1) - 6 * weight(2)
     assert ledger.by_statistics.weighted(2) == 11 * weight(2)
-    assert [one.replaces for one in ledger.by_statistics.commits] == [False, False, True]
+    assert [one.copies for one in ledger.by_statistics.commits] == [0, 0, 4]
 
 
 def test_vectors_hide_rows(table: HandmadeTable) -> None:
@@ -51,6 +51,18 @@ def test_vectors_hide_rows(table: HandmadeTable) -> None:
     assert _rows(table.ledger(1, 3)) == [-3, -2, -5]
     first, _, last = table.ledger(1, 3).by_statistics.commits
     assert (first.new, first.old, last.new, last.old) == (None, None, 0, 5)
+
+
+def test_a_commit_copies_at_most_the_rows_that_it_shows_and_hides(table: HandmadeTable) -> None:
+    table.commit(file_action("remove"), file_action("add", deleted=3))
+    both = file_action("remove", deleted=3), file_action("add", deleted=5)
+    table.commit(*both, file_action("add", "b.parquet", records=7))
+    table.commit(file_action("remove", deleted=5), file_action("add", "c.parquet", records=9))
+    table.commit(file_action("remove", "c.parquet"), file_action("add", "d.parquet"), file_action("cdc", "e.parquet"))
+    unknown = file_action("remove", "b.parquet", records=None), file_action("add", "f.parquet", records=None)
+    table.commit(*unknown, file_action("remove", "d.parquet"))
+    copies = [one.copies for one in table.ledger(1, 5).by_statistics.commits]
+    assert copies[:4] == [0, 5, 5, 0], "three rows were hidden and two more are; c has more rows than were shown"
 
 
 _REMOVE = file_action("remove")

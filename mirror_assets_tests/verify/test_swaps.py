@@ -153,7 +153,11 @@ def _rows(changes: Changes, with_values: bool) -> list[tuple[int, int, int]]:
 def _sums(changes: Changes, with_values: bool) -> CommitSums:
     new, old = changes.marker != Marker.DELETE, changes.marker != Marker.INSERT
     hashes = changes.key * 1_000_003 + (changes.value * 7 if with_values else 0) + 1
-    return CommitSums(int(new.sum() + old.sum()), (int(hashes[new].sum()), int(changes.key[old].sum())))
+    return CommitSums(int(new.sum()), int(old.sum()), (int(hashes[new].sum()), int(changes.key[old].sum())))
+
+
+def _no_spark() -> SparkSession:
+    raise AssertionError
 
 
 def problems(slice_: Slice, folder: Path, commits: int, spark: SparkSession | None = None) -> str:
@@ -225,6 +229,16 @@ def test_one_key_among_many_whose_changes_differ_is_enough(tmp_path: Path) -> No
     slice_ = Slice.cut(both, np.array([30_000, 60_000]))
     assert problems(slice_, tmp_path / "right", _COMMITS) == ""
     assert "key «id=12345»" in problems(slice_.with_parts_exchanged(0, 1), tmp_path / "wrong", _COMMITS)
+
+
+def test_a_feed_without_rows_is_a_problem(tmp_path: Path) -> None:
+    twice = Changes(np.zeros(2, int), np.array([1, 2]), np.full(2, int(Marker.UPDATE)), np.array([1, 2]))
+    staged, none = Slice.cut(twice, np.array([2])).staged(tmp_path), twice.take(np.zeros(0, int))
+    keys = inspect_keys(staged, lambda: 2, _no_spark)
+    assert keys.order_is_open
+    assert row_order(staged, keys, InMemory(Slice.cut(none, np.array([0])))).problems == (
+        "the change feed has no rows of this slice",
+    )
 
 
 @pytest.mark.soak

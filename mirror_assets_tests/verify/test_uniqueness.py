@@ -6,12 +6,14 @@ Small slices are inspected in this process, large ones by Spark: both find the s
 from __future__ import annotations
 
 import errno
+import io
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
-from itertools import pairwise, permutations
+from itertools import count, pairwise, permutations
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -33,6 +35,9 @@ from mirror_assets.verify.uniqueness import KeyInspection, inspect_keys, key_row
 from mirror_assets.zones import LocalStore
 from mirror_assets_tests.landing.staging import new_record
 from mirror_assets_tests.verify.test_key_hashes import KINDS
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 Row = tuple[int, str, int]
 
@@ -101,7 +106,9 @@ def _by_both(spark: SparkSession, staged: StagedSlice, allowed: int) -> KeyInspe
     by_spark = inspect_keys(staged, lambda: allowed, lambda: spark, most_rows_here=0)
     assert (by_spark.repeated, by_spark.problems) == (here.repeated, here.problems)
     assert here.problems or by_spark == here
-    assert inspect_keys(staged, lambda: allowed, _no_spark, rows_at_once=9) == here
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(uniqueness, "_UNEVEN", 1_000)
+        assert inspect_keys(staged, lambda: allowed, _no_spark, rows_at_once=9) == here
     return here
 
 
@@ -224,6 +231,67 @@ def test_spark_sorts_what_has_no_room_in_temporary_files(
     found = inspect_keys(staged, lambda: _COMMITS, lambda: spark, rows_at_once=9)
     assert found == inspect_keys(staged, lambda: _COMMITS, _no_spark)
     assert found.repeated == 9
+
+
+class _NearlyFull(io.FileIO):
+    """A file on a disk that has so many bytes left; as the system does, it writes what fits before it refuses more."""
+
+    left = 0
+
+    def write(self, data: ReadableBuffer) -> int:
+        wanted = len(memoryview(data).cast("B"))
+        if wanted and not self.left:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        written = super().write(memoryview(data).cast("B")[: self.left])
+        self.left -= written
+        return written
+
+
+@pytest.mark.parametrize("left", [0, 8, 100, 160, 168])
+def test_no_row_is_lost_where_the_disk_becomes_full(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: int
+) -> None:
+    numbers = count()
+
+    def nearly_full(buffering: int = -1) -> io.FileIO | io.BufferedRandom:
+        file = _NearlyFull(tmp_path / str(next(numbers)), "w+")
+        file.left = left
+        return file if buffering == 0 else io.BufferedRandom(file)
+
+    rows: list[Row] = [*((number, "a", _INSERT) for number in range(15)), (3, "a", _INSERT)]
+    staged = staged_rows(tmp_path, [rows])
+    expected = inspect_keys(staged, lambda: _COMMITS, _no_spark)
+    assert expected.problems
+    monkeypatch.setattr("tempfile.TemporaryFile", nearly_full)
+    assert inspect_keys(staged, lambda: _COMMITS, lambda: spark, rows_at_once=9) == expected
+
+
+def test_spark_compares_keys_of_very_many_rows(spark: SparkSession, tmp_path: Path) -> None:
+    """A wrong key column has few values, so all rows violate a rule: only some may be read here."""
+    rows: list[Row] = [(number % 3, "a", _INSERT) for number in range(60)]
+    staged = staged_rows(tmp_path, _cut(rows, 3))
+    expected = inspect_keys(staged, lambda: 4, _no_spark)
+    assert "key «id=0, place='a'» has 20 rows" in expected.problems[0]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(uniqueness, "_MOST_SUSPECTS", 10)
+        assert inspect_keys(staged, lambda: 4, lambda: spark) == expected
+    assert inspect_keys(staged, lambda: 4, lambda: spark, rows_at_once=4) == expected, "20 rows are in one group"
+
+
+def test_a_violation_is_found_among_many_keys_that_share_hashes(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first keys that are compared only share their hashes; the one with the highest hash is there twice."""
+
+    def in_pairs(staged: StagedSlice) -> Iterator[tuple[Hashes, Numbers]]:
+        for _, rows in key_rows(staged):
+            yield np.arange(len(rows), dtype=np.uint64) >> np.uint64(1), rows
+
+    monkeypatch.setattr(uniqueness, "key_rows", in_pairs)
+    monkeypatch.setattr(uniqueness, "_MOST_KEYS", 5)
+    rows: list[Row] = [*((number, "a", _INSERT) for number in range(40)), (99, "a", _INSERT), (99, "a", _INSERT)]
+    found = inspect_keys(staged_rows(tmp_path, [rows]), lambda: _COMMITS, lambda: spark)
+    assert "key «id=99, place='a'» is inserted while it is there" in found.problems[0]
 
 
 def test_the_log_is_read_only_if_a_key_has_several_rows(tmp_path: Path) -> None:
