@@ -44,8 +44,8 @@ _CONCURRENT_GROUPS = 4
 _PLAIN = (frozenset({RowKind.INSERT}), frozenset({RowKind.DELETE}))
 _DUPLICATES, _MISPLACED = "duplicates", "misplaced"
 _SAMPLES = 5
-# Spark reads this much in one task anyway (the default of spark.sql.files.openCostInBytes).
-_SMALL_BYTES = 4 << 20
+# One task reads these at once: a shuffle takes longer than to open so many files one after another.
+_SMALL_BYTES, _FEW_FILES = 4 << 20, 8
 _LOW_HALF = (1 << 32) - 1
 _MARKERS = {"insert": Marker.INSERT, "update_postimage": Marker.UPDATE, "delete": Marker.DELETE}
 _UNKNOWN = -1
@@ -235,8 +235,7 @@ def paired_rows(changes: DataFrame, group: EncodeGroup, slice_: ChangesSlice, sc
         ),
     )
     # A partition's rows are in one task in both cases. Without a shuffle, a small slice is one job of one task.
-    is_small = group.parts == 1 and sum(file.bytes for file in scan.files) <= _SMALL_BYTES
-    rows = rows.coalesce(1) if is_small else rows.repartition(group.parts, ours.shuffle_key)
+    rows = rows.coalesce(1) if _is_small(group, scan) else rows.repartition(group.parts, ours.shuffle_key)
     same = [F.coalesce(F.col(stamp) == F.lag(stamp).over(window), F.lit(col=False)) for stamp in stamps]
     # In one step: Spark analyzes the whole statement after each.
     return rows.withColumns(
@@ -246,6 +245,11 @@ def paired_rows(changes: DataFrame, group: EncodeGroup, slice_: ChangesSlice, sc
             ours.is_same: same[0] & same[1] if same else F.lit(col=False),
         }
     )
+
+
+def _is_small(group: EncodeGroup, scan: Scan) -> bool:
+    sizes = [file.bytes for file in scan.files]  # 0 is unknown: a remove action may have no size
+    return group.parts == 1 and len(sizes) <= _FEW_FILES and all(sizes) and sum(sizes) <= _SMALL_BYTES
 
 
 def landed_in_parts(

@@ -188,8 +188,9 @@ def _rolled_back(base: BaseState) -> Break:
     return Break(base.covered, BreakKind.TABLE_REPLACED, message)
 
 
-# A remote store answers as many requests for commits at once as it has threads; more commits cost memory only.
-_MOST_COMMITS = 256
+# A remote store answers as many requests for commits at once as it has threads; more commits cost memory only. Few are
+# read first: they may name any number of files, also where few are live.
+_FIRST_COMMITS, _MOST_COMMITS = 4, 256
 # Python's objects for a file that a commit names take up to 260 bytes; of a table with fewer live files, no commit is
 # expected to name more than these.
 _FILES_AT_ONCE = 200_000
@@ -205,10 +206,11 @@ class _CommitsToPlan:
 
     def read(self, end: int, digest: str | None) -> Iterator[Commit]:
         """Yield the commits up to `end`. `digest` is that of the covered one, as in `DeltaLog.commits`."""
-        first, size = self._base.covered + 1, max(1, min(_MOST_COMMITS, _FILES_AT_ONCE // max(1, self._tip.files)))
-        with_files = self._table.changes.compares_versions
+        first, with_files = self._base.covered + 1, self._table.changes.compares_versions
+        size = max(1, min(_FIRST_COMMITS, _FILES_AT_ONCE // max(1, self._tip.files)))
         while first <= end:
-            found = self._log.commits(first, min(end, first + size - 1), with_files=with_files, after=digest)
+            last = min(end, first + size - 1)
+            found = self._log.commits(first, last, with_files=with_files, after=digest, before=self._metadata)
             yield from self._prepared(found)
             first, digest = found[-1].version + 1, None
             named = sum(commit.named_files for commit in found)
@@ -222,9 +224,11 @@ class _CommitsToPlan:
         unbelievable = {} if self._base.is_start else _unbelievable(log, first - 1, self._base.table_id, commits)
         by_files = self._by_files(commits)
         if table.changes is Changes.FEED and (by_files := by_files | unbelievable):
-            begin = min(by_files)
-            commits = [*commits[: begin - first], *log.commits(begin, commits[-1].version, with_files=True)]
-        self._metadata = next((one.metadata for one in reversed(commits) if one.metadata), self._metadata)
+            begin, last = min(by_files), commits[-1].version
+            commits = commits[: begin - first]
+            before = _newest(commits) or self._metadata
+            commits = [*commits, *log.commits(begin, last, with_files=True, before=before)]
+        self._metadata = _newest(commits) or self._metadata
         return [
             replace(
                 commit,
@@ -275,6 +279,10 @@ class _CommitsToPlan:
                 found.add(commit.version)
             before = after
         return frozenset(found)
+
+
+def _newest(commits: Sequence[Commit]) -> Metadata | None:
+    return next((one.metadata for one in reversed(commits) if one.metadata), None)
 
 
 def _unbelievable(log: DeltaLog, before: int, table_id: str, commits: Sequence[Commit]) -> dict[int, str]:

@@ -298,7 +298,7 @@ def _results(
 ) -> Iterator[CheckResult]:
     """Yield the results, causes first."""
     table, lag, deadline = context.table, table_lag(pending, now), feed_deadline(context, pending, now)
-    plan = cache(partial(plan_table, context))
+    plan = cache(partial(plan_table, context, at_most=1))
     zone = zone_state(context)
     yield check_not_failing(context, zone, plan)
     yield check_not_held(context, zone, plan)

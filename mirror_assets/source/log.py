@@ -212,12 +212,19 @@ class DeltaLog:
             raise SOURCE_UNAVAILABLE(uri=self.uri, why=why)
 
     def commits(
-        self, first: int, last: int, *, with_files: bool = False, after: str | None = None
+        self,
+        first: int,
+        last: int,
+        *,
+        with_files: bool = False,
+        after: str | None = None,
+        before: Metadata | None = None,
     ) -> tuple[Commit, ...]:
         """Return the commits [first, last]. Raises LogGap for the first that is missing, and SOURCE_UNSUPPORTED.
 
-        Reads their files only, unless one changes the metadata under column mapping. `after` is the digest of the
-        commit before them: raises CommitReplaced if the log has another one there.
+        Reads their files only, unless one changes the metadata under column mapping and `before`, the metadata before
+        them, is not given. `after` is the digest of the commit before them: raises CommitReplaced if the log has
+        another one there.
         """
 
         def described(version: int) -> Commit | None:
@@ -235,7 +242,7 @@ class DeltaLog:
             return describe(version, actions, written, footer_rows, with_files=with_files, digest=digest)
 
         found = self.files.each(described, range(first if after is None or last < first else first - 1, last + 1))
-        return with_column_ids([commit for commit in found if commit], lambda: self._metadata_at(first - 1))
+        return with_column_ids([commit for commit in found if commit], lambda: before or self._metadata_at(first - 1))
 
     def read_actions(
         self, first: int, last: int, digests: Mapping[int, str] | None = None

@@ -140,6 +140,24 @@ def test_the_plan_has_one_shuffle_one_sort_and_one_window(
     assert "hashpartitioning(__shuffle_key" in plan
 
 
+@pytest.mark.parametrize(
+    ("files", "size", "is_one_task"), [(1, 900, True), (8, 900, True), (9, 900, False), (1, 0, False)]
+)
+def test_one_task_reads_a_few_small_files_and_a_shuffle_follows_others(
+    spark: SparkSession, tmp_path: Path, files: int, size: int, *, is_one_task: bool
+) -> None:
+    """A remote store takes time for each request. A removed file of size 0 may be large: its size is optional."""
+    uri = _empty(spark, tmp_path / "table")
+    spark.sql(f"INSERT INTO delta.`{uri}` VALUES (1, 1, 'a', 1), (2, 1, 'b', 1)")
+    spark.sql(f"UPDATE delta.`{uri}` SET name = 'c' WHERE id = 1")
+    slice_ = _slice(uri, 2, 2, 1)
+    (file,) = slice_.scan.files
+    scan = replace(slice_.scan, files=(replace(file, bytes=size),) * files)
+    (group,) = encoded_groups(spark, replace(slice_, scan=scan), {})
+    plan = group.rows._jdf.queryExecution().executedPlan().toString()
+    assert ("Exchange" not in plan) == is_one_task
+
+
 def test_footers_carry_the_receipt_and_optional_columns(spark: SparkSession, tmp_path: Path) -> None:
     uri = str(tmp_path / "t")
     spark.sql(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -21,7 +22,9 @@ from mirror_assets.pipeline.plan import TablePlan, plan_key, plan_table
 from mirror_assets.pipeline.plan_changes import BaseState, dropped_columns
 from mirror_assets.pipeline.slice_source import slice_key
 from mirror_assets.source.breaks import Break, BreakKind
+from mirror_assets.source.commits import Commit
 from mirror_assets.source.errors import COLUMN_UNFIT
+from mirror_assets.source.log import DeltaLog
 from mirror_assets.source.ranges import EVERYTHING, Range, parse_range
 from mirror_assets.source.source_files import SourceFiles
 from mirror_assets.zones import LocalStore
@@ -30,6 +33,7 @@ from mirror_assets_tests.landing.staging import cover
 from mirror_assets_tests.pipeline.paper import COLUMNS, FEED, TABLE, Paper
 from mirror_assets_tests.source.handmade import (
     PROTOCOL,
+    Action,
     column,
     commit_file,
     file_action,
@@ -388,6 +392,52 @@ def test_a_plan_is_the_same_whatever_number_of_commits_is_read_at_once(
     assert _keys(plans[0])[-1][1] == 11
     if changes == "feed":
         assert by_files == [(5, 6), (9, 9)], plans[0].slices
+
+
+@pytest.mark.parametrize("size", [1, 3, 6, 256])
+def test_an_added_column_is_known_by_the_metadata_that_the_plan_has_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    """Of a cleaned log, no state before a checkpoint can be read; version 3 has the metadata before version 8."""
+
+    def mapped(*more: str) -> Action:
+        named = {"id": "long", "name": "string"} | dict.fromkeys(more, "string")
+        columns = (column(name, kind, mapped=(n, f"col-{n}")) for n, (name, kind) in enumerate(named.items(), 1))
+        mapping = {"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": str(len(named))}
+        return metadata_action(schema_string(*columns), **FEED, **mapping)
+
+    paper = Paper(tmp_path)
+    paper.commit(0, 0, {"protocol": {"minReaderVersion": 2, "minWriterVersion": 5}}, mapped())
+    changed = {3: mapped(), 8: mapped("note")}
+    for version in range(1, 12):
+        paper.commit(version, version, *([changed[version]] if version in changed else []))
+    paper.cover(1)
+    DeltaTable(str(paper.lake), version=10).create_checkpoint()
+    for version in (0, 1):
+        commit_file(paper.lake, version).unlink()
+    monkeypatch.setattr(plan_changes, "_MOST_COMMITS", size)
+    plan = plan_table(paper.context)
+    assert (plan.stop, _keys(plan)[-1][1]) == (None, 11)
+
+
+def test_few_commits_are_read_first_however_few_files_are_live(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    paper = _paper(tmp_path, "changes: files\n    slices: {max_commits: 1}")
+    files = [f"{number}.parquet" for number in range(100)]
+    for version in range(5, 25):
+        kind = "add" if version % 2 else "remove"
+        paper.commit(version, (version + 1) * _DAY, *(file_action(kind, name) for name in files))
+    paper.cover(4)
+    read = list[int]()
+    plain = DeltaLog.commits
+
+    def counted(log: DeltaLog, first: int, last: int, **others: Any) -> tuple[Commit, ...]:  # noqa: ANN401 passed on
+        read.append(last - first + 1)
+        return plain(log, first, last, **others)
+
+    monkeypatch.setattr(DeltaLog, "commits", counted)
+    monkeypatch.setattr(plan_changes, "_FILES_AT_ONCE", 1_000)
+    assert _keys(plan_table(paper.context, at_most=1)) == [(5, 5)]
+    assert read == [4]
 
 
 def test_a_plan_of_the_next_slice_reads_few_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
