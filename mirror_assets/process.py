@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-# New objects between two searches, while loading and then as by Python's default.
-_LOADING, _DEFAULT = 100_000, 700
+# New objects between two searches while loading, and the thresholds of this process before.
+_LOADING = 100_000
+_BEFORE: list[tuple[int, int, int]] = []
 
 
 @cache
@@ -20,22 +21,24 @@ def search_rarely() -> None:
     Loading Dagster and the definitions creates a million objects, which live to the end. With Python's default, a
     quarter of the time of loading them is spent on visiting them again and again.
     """
+    _BEFORE.append(gc.get_threshold())
     gc.set_threshold(_LOADING)
     atexit.register(gc.freeze)
 
 
 def search_as_usual() -> None:
-    """Let Python search as by default again, for objects that are made from now on.
+    """Let Python search as before again, for objects that are made from now on.
 
     Each object of Spark's that Python has called refers to itself by way of Py4J. Only a search releases it, and with
     it what the driver has broadcast: a megabyte for the smallest join. Between two rare searches, a hundred slices
     land.
     """
-    if gc.get_threshold()[0] == _LOADING:
+    while _BEFORE:
+        gc.set_threshold(*_BEFORE.pop())
+        gc.collect()  # what is garbage now would stay for ever
         gc.freeze()
         # Python searches all objects when a quarter are new since the last such search. Now nothing is left to search.
         gc.collect()
-        gc.set_threshold(_DEFAULT)
 
 
 def user_cache(environment: Mapping[str, str] = os.environ) -> Path:

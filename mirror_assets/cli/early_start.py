@@ -36,12 +36,12 @@ def start_spark_early(path: Path | None, names: Sequence[str], rows_of: RowsOf |
 def waiting_rows(
     table: TableContext, first: str | None = None, last: str | None = None, *, clip: bool = False
 ) -> int | None:
-    """Return the rows of the slices that `run` would mirror between two points; None if there are none."""
+    """Return about the rows of the slices that `run` would mirror between two points; None if there are none."""
     from mirror_assets.pipeline.plan import SLICES_AHEAD, plan_table
     from mirror_assets.source.ranges import parse_range
 
-    slices = plan_table(table, requested=parse_range(first, last, clip=clip), at_most=SLICES_AHEAD).slices
-    return sum(planned.rows for planned in slices) if slices else None
+    plan = plan_table(table, requested=parse_range(first, last, clip=clip), at_most=SLICES_AHEAD)
+    return plan.rows + plan.later_rows(SLICES_AHEAD) if plan.slices else None
 
 
 def source_rows(table: TableContext) -> int:

@@ -60,13 +60,14 @@ def described(work: WorkProgress, piece: str, running_share: float) -> tuple[flo
     """Return the share of the work that is done, and what is done of how much; `running_share` is that of Spark."""
     tables = list(work.values())
     done, running = sum(one.weight for one in tables), sum(one.running for one in tables)
-    total = done + running + sum(sum(one.left) for one in tables)
+    later = sum(one.later for one in tables)
+    total = done + running + sum(sum(one.left) for one in tables) + later
     pieces = sum(one.pieces for one in tables)
     all_pieces = pieces + sum(len(one.left) + bool(one.running) for one in tables)
     ended = sum(one.has_ended for one in tables)
     parts = [f"{ended:,} of {count(len(tables), 'table')}"] if len(tables) > 1 else []
     if all_pieces:
-        parts.append(f"{pieces:,} of {count(all_pieces, piece)}")
+        parts.append(f"{pieces:,} of {'at least ' if later else ''}{count(all_pieces, piece)}")
     if total > all_pieces:
-        parts.append(f"{done:,} of {total:,} rows")
+        parts.append(f"{done:,} of {'about ' if later else ''}{total:,} rows")
     return (done + running * running_share) / total if total else 0.0, ", ".join(parts)

@@ -7,7 +7,6 @@ import logging
 import threading
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 from typing import TypeAlias
 
@@ -167,16 +166,21 @@ def keep_connections(instance: dg.DagsterInstance) -> None:
             with known[-1].begin() as connection:
                 yield connection
 
-    dispose = storage.dispose
+    dispose, has_table, found_tables = storage.dispose, storage.has_table, set[str]()
 
     def dispose_all() -> None:
         for *_, engine in kept.values():
             engine.dispose()
         dispose()
 
+    def has_table_still(name: str) -> bool:
+        if name not in found_tables and has_table(name):
+            found_tables.add(name)
+        return name in found_tables
+
     storage._connect = connect_again  # type: ignore[method-assign]  # noqa: SLF001 as above
     storage.dispose = dispose_all  # type: ignore[method-assign]
-    storage.has_table = cache(storage.has_table)  # type: ignore[method-assign]
+    storage.has_table = has_table_still  # type: ignore[assignment,method-assign]
 
 
 def log_asset_event(context: dg.OpExecutionContext, event: AssetEvent) -> None:
@@ -186,14 +190,18 @@ def log_asset_event(context: dg.OpExecutionContext, event: AssetEvent) -> None:
     bytes, and keeps each event in memory until the step ends.
     """
     data: StepMaterializationData | AssetObservationData | dg.AssetCheckEvaluation
+    asset = event.asset_key.to_user_string()
     if isinstance(event, dg.AssetMaterialization):
         kind, data = dg.DagsterEventType.ASSET_MATERIALIZATION, StepMaterializationData(event)
+        message = f"Materialized {asset}."
     elif isinstance(event, dg.AssetObservation):
         kind, data = dg.DagsterEventType.ASSET_OBSERVATION, AssetObservationData(event)
+        message = f"Observed {asset}."
     else:
         kind, data = dg.DagsterEventType.ASSET_CHECK_EVALUATION, event
+        message = f"Check {event.check_name} of {asset} {'passed' if event.passed else 'did not pass'}."
     recorded = dg.DagsterEvent(kind.value, context.job_name, event_specific_data=data)
-    context.log.log_dagster_event(logging.DEBUG, event.asset_key.to_user_string(), recorded)
+    context.log.log_dagster_event(logging.DEBUG, message, recorded)
 
 
 class AssetJobSensor(dg.SensorDefinition):

@@ -88,8 +88,8 @@ def delete_old_runs(
         storage = instance.event_log_storage
         if isinstance(storage, SqliteEventLogStorage):  # it empties the run's file, and leaves it there
             file = Path(storage.path_for_shard(run))
-            for path in file.parent.glob(f"{file.name}*"):  # its journal, too, if a process has it open
-                path.unlink(missing_ok=True)
+            for ending in ("", "-wal", "-shm", "-journal"):  # its journals, too, if a process has it open
+                file.with_name(file.name + ending).unlink(missing_ok=True)
     return len(deleted)
 
 

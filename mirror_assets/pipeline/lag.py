@@ -160,7 +160,7 @@ def note_poll(context: TableContext, action: Action | MirrorError) -> None:
             pending, now = pending_commits(context), time.time()
             lag = table_lag(pending, now)
             gauges.set_source(name, lag.tip, pending.covered, now - lag.seconds if pending.waits else None)
-        except MirrorError:
+        except Exception:  # noqa: BLE001 a defect of the gauges must not stop the polls of the table
             gauges.set_unreadable(name)
 
 

@@ -145,6 +145,18 @@ class TablePlan:
         """Return the pending slices, a snapshot in chunks as one."""
         return self.slices[:1] if self.slices and self.slices[0].chunk else self.slices
 
+    @property
+    def rows(self) -> int:
+        """Return the rows of all slices."""
+        return sum(planned.rows for planned in self.slices)
+
+    def later_rows(self, at_most: int) -> int:
+        """Return an estimate of the rows after a plan of `at_most` slices: as many for each version as in these."""
+        if len(self.slices) < at_most or self.slices[0].is_snapshot:
+            return 0
+        first, last = self.slices[0].first, self.slices[-1].last
+        return self.rows * (self.state.version - last) // (last - first + 1)
+
 
 Boundaries = Callable[[int, int], frozenset[int]]
 """Takes an epoch and its covered version; returns the last versions of the registered slices after it."""

@@ -124,7 +124,7 @@ def _process_pending(
         _, registered = recovered(context, boundaries)
         plan = plan_table(context, registered, requested, SLICES_AHEAD)
     note_plan(context.name, plan)
-    expect(str(context.name), [planned.rows for planned in plan.slices])
+    expect(str(context.name), [planned.rows for planned in plan.slices], plan.later_rows(SLICES_AHEAD))
     yield plan.partitions
     for index, planned in enumerate(plan.slices):
         chunk = f", chunk {planned.chunk}" if planned.chunk else ""

@@ -87,7 +87,7 @@ class Scheduler:
 
         A turn that does not end in time continues in its thread, as long as the process lives.
         """
-        pool = DaemonPool("release", _RELEASES_AT_ONCE)
+        pool, ends = DaemonPool("release", _RELEASES_AT_ONCE), time.monotonic() + (seconds or 0.0)
         closed = [pool.submit(work.close) for _, work in self._queue]  # releases the table's lease
         self._queue.clear()
         with suppress(TimeoutError):
@@ -95,7 +95,7 @@ class Scheduler:
                 pool.submit(self._running.pop(future).work.close)
                 for future in as_completed(list(self._running), seconds)
             )
-        wait(closed, seconds)
+        wait(closed, None if seconds is None else max(0.0, ends - time.monotonic()))
 
     def _start_turns(self) -> None:
         now = time.monotonic()

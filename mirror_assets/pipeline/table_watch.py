@@ -50,13 +50,14 @@ class PollResult:
     """The result of polling a table: the action that it needs, or the error that prevents one.
 
     `is_complete`: the table was planned; else only the mark of an earlier poll was compared. `cpu_seconds` is the CPU
-    time of this process for the poll.
+    time of this process for the poll, and `seconds` how long it took.
     """
 
     context: TableContext
     action: Action | MirrorError
     is_complete: bool
     cpu_seconds: float
+    seconds: float = 0.0
 
 
 @dataclass
@@ -182,7 +183,8 @@ class TableWatch:
             state.unrecorded = state.unrecorded if isinstance(action, Land | Rebuild) else 0
         note_poll(state.context, action)
         state.is_running = False  # as soon as the result is taken, another thread may poll the table
-        self._polls.put(PollResult(state.context, action, is_complete, time.thread_time() - began))
+        seconds = time.monotonic() - state.began
+        self._polls.put(PollResult(state.context, action, is_complete, time.thread_time() - began, seconds))
 
     def _action(self, state: _PollState) -> tuple[bool, Action | MirrorError]:
         context, mark = state.context, state.mark
@@ -221,17 +223,20 @@ class TableWatch:
 class _Pace:
     """When rounds of one kind begin: every `seconds`, or less often, so that they take at most a `share` of a core.
 
-    `due` is when the next one begins (`time.monotonic`), `cost` the CPU time of the last one.
+    `due` is when the next one begins (`time.monotonic`), `cost` the CPU time of the last one, and `took` how long its
+    longest poll took.
     """
 
     seconds: float
     share: float
     due: float = 0.0
     cost: float = 0.0
+    took: float = 0.0
 
     def begin(self) -> None:
         """Begin a round."""
         self.due, self.cost = time.monotonic() + max(self.seconds, self.cost / self.share), 0.0
+        self.took = 0.0
 
 
 @dataclass
@@ -266,18 +271,27 @@ class PollRounds:
             now = time.monotonic()
             if at_once or now >= self._all.due:
                 self._begin(self._all)
-                self._disk.due = max(self._disk.due, now + _DISK_SECONDS)
+                self._disk.due, self._disk.took = max(self._disk.due, now + _DISK_SECONDS), self._disk.took / 2
                 self._rounds += 1
                 self.watch.begin(busy)
-            elif now >= self._disk.due:
+            elif now >= self._disk_due(now):
                 self._begin(self._disk)
                 self.watch.begin(busy, on_disk=True)
-        until_due = _IDLE_SECONDS if self.watch.is_polling else min(self._all.due, self._disk.due) - time.monotonic()
+        now = time.monotonic()
+        until_due = _IDLE_SECONDS if self.watch.is_polling else min(self._all.due, self._disk_due(now)) - now
         ended = self.watch.polls(0.0 if busy else min(max(until_due, 0.0), _IDLE_SECONDS))
         self._running.cost += sum(poll.cpu_seconds for poll in ended if not poll.is_complete)
+        self._running.took = max([self._running.took, *(poll.seconds for poll in ended)])
         if busy or any(isinstance(poll.action, Land | Rebuild) for poll in ended):
             self._rounds = 0
         return ended
+
+    def _disk_due(self, now: float) -> float:
+        """Return when the next round of disks begins; never before the round of all tables if it may delay that.
+
+        A disk can be a slow mount.
+        """
+        return self._disk.due if max(now, self._disk.due) + self._disk.took < self._all.due else float("inf")
 
     def _begin(self, pace: _Pace) -> None:
         pace.begin()

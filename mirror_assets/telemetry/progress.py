@@ -15,9 +15,13 @@ from typing import TypeAlias
 
 @dataclass
 class TableWork:
-    """The work on one table: the weights of what is left and running, and the number and weight of what is done."""
+    """The work on one table: the weights of what is left and running, and the number and weight of what is done.
+
+    `later` is an estimate of the weight of what is not planned yet, in an unknown number of pieces.
+    """
 
     left: list[int] = field(default_factory=list)
+    later: int = 0
     running: int = 0
     pieces: int = 0
     weight: int = 0
@@ -39,10 +43,10 @@ def following_progress() -> Iterator[WorkProgress]:
         _FOLLOWED.pop()
 
 
-def expect(table: str, weights: Sequence[int]) -> None:
-    """Record what is left of the table, in place of what was expected before."""
+def expect(table: str, weights: Sequence[int], later: int = 0) -> None:
+    """Record what is left of the table, and what is not planned yet, in place of what was expected before."""
     for progress in _FOLLOWED[-1:]:
-        progress[table].left = list(weights)
+        progress[table].left, progress[table].later = list(weights), later
 
 
 @contextmanager
@@ -59,4 +63,4 @@ def end_work(table: str) -> None:
     """Record that nothing more is done to the table, also if it has failed."""
     for progress in _FOLLOWED[-1:]:
         of_table = progress[table]
-        of_table.left, of_table.running, of_table.has_ended = [], 0, True
+        of_table.left, of_table.later, of_table.running, of_table.has_ended = [], 0, 0, True

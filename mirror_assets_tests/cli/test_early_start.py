@@ -32,6 +32,15 @@ def test_waiting_rows_start_a_brief_spark_or_one_that_optimises(
     assert opened == [is_brief]
 
 
+def test_rows_of_a_backlog_that_is_not_planned_yet_are_estimated(waiting: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    planned = early_start.waiting_rows(waiting.context)
+    monkeypatch.setattr("mirror_assets.pipeline.plan.SLICES_AHEAD", 1)
+    estimated = early_start.waiting_rows(waiting.context)
+    assert planned
+    assert estimated
+    assert planned / 3 < estimated < planned * 3
+
+
 @pytest.mark.parametrize(
     ("rows_of", "expected"),
     [(early_start.waiting_rows, []), (None, [False]), (early_start.source_rows, [True])],

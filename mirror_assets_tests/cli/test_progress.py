@@ -39,6 +39,15 @@ def test_what_is_done_of_how_much_and_the_share_with_sparks_tasks() -> None:
     assert (share, text) == (0.625, "1 of 2 tables, 1 of 2 slices, 1,000 of 4,000 rows")
 
 
+def test_a_backlog_that_is_not_planned_yet_is_estimated() -> None:
+    with showing_progress("slice", as_json=True) as work:
+        expect("shop.orders", [1000, 1000], later=2000)
+        with working("shop.orders"):
+            pass
+        text = "1 of at least 2 slices, 1,000 of about 4,000 rows"
+        assert described(work, "slice", 0.0) == (0.25, text)
+
+
 def test_work_without_rows_is_counted_in_pieces() -> None:
     with showing_progress("scan", as_json=True) as work:
         expect("shop.orders", [1, 1])

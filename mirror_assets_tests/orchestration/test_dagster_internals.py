@@ -15,7 +15,8 @@ from types import ModuleType
 import dagster as dg
 import pytest
 from dagster._annotations import is_public
-from sqlalchemy import Engine, create_engine
+from dagster._core.storage.event_log.sqlite.sqlite_event_log import SqliteEventLogStorage
+from sqlalchemy import Engine, create_engine, text
 
 _PACKAGE = Path(__file__).parents[2] / "mirror_assets"
 _MODULE = _PACKAGE / "orchestration/dagster_internals.py"
@@ -212,6 +213,14 @@ def test_kept_connections_record_what_others_read_also_when_the_file_was_replace
             list(threads.map(record, range(1, 50)))
         assert opened == []
         assert other.get_materialized_partitions(asset) == {str(number) for number in range(50)}
+
+        # A migration while the run goes on makes tables that were not there.
+        storage = instance.event_log_storage
+        assert isinstance(storage, SqliteEventLogStorage)
+        assert not storage.has_table("later")
+        with storage.index_connection() as connection:
+            connection.execute(text("CREATE TABLE later (id INT)"))
+        assert storage.has_table("later")
 
         # Another file in its place, as after a restore: a connection to the old one would record into nothing.
         index = tmp_path / "history" / "runs" / "index.db"

@@ -261,6 +261,20 @@ def test_an_unreachable_source_retains_its_values_and_their_age(
     assert value(scrape(port), "mirror_lag_seconds", table=NAME) is None, "whether a commit waits is unknown"
 
 
+def test_a_defect_of_the_gauges_is_no_defect_of_the_poll(
+    port: int, context: TableContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An error would be lost with the poll: the table would seem to hang for ever."""
+
+    def broken(_: TableContext) -> None:
+        raise OSError("a page cache fault")
+
+    monkeypatch.setattr("mirror_assets.pipeline.lag._READ_SECONDS", 0.0)
+    monkeypatch.setattr("mirror_assets.pipeline.lag.pending_commits", broken)
+    note_poll(context, Land())
+    assert value(scrape(port), "mirror_lag_seconds", table=NAME) is None
+
+
 def test_the_lag_of_a_source_that_becomes_unreachable_is_unknown(
     port: int, context: TableContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -440,6 +440,15 @@ def test_few_commits_are_read_first_however_few_files_are_live(tmp_path: Path, m
     assert read == [4]
 
 
+def test_the_rows_after_the_first_slices_are_estimated(tmp_path: Path) -> None:
+    paper = _paper(tmp_path, "slices: {max_commits: 1}")
+    assert plan_table(paper.context, at_most=1).later_rows(1) == 0, "of a snapshot, commits follow in another plan"
+    paper.cover(0)
+    assert plan_table(paper.context, at_most=1).later_rows(1) == 30
+    assert plan_table(paper.context, at_most=3).later_rows(3) == 10
+    assert plan_table(paper.context, at_most=5).later_rows(5) == 0
+
+
 def test_a_plan_of_the_next_slice_reads_few_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     paper = _paper(tmp_path, "slices: {max_commits: 2}")
     for version in range(5, 60):

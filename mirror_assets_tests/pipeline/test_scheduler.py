@@ -141,6 +141,24 @@ def test_a_stop_with_a_limit_ends_at_it(stuck: threading.Event) -> None:
     assert time.monotonic() - began < 5
 
 
+def test_a_stop_with_a_limit_waits_once_for_turns_and_releases(stuck: threading.Event) -> None:
+    def unreleased() -> TableWork:
+        try:
+            yield None
+            yield None
+        finally:
+            stuck.wait()
+
+    scheduler = Scheduler(2)
+    scheduler.add(table(0), unreleased())
+    scheduler.run_turns(0.5)
+    scheduler.add(table(1), hanging(stuck))
+    scheduler.run_turns(0.0)
+    began = time.monotonic()
+    scheduler.stop(1.0)
+    assert time.monotonic() - began < 1.8
+
+
 def test_a_pool_runs_all_calls_in_few_threads_and_raises_their_errors() -> None:
     pool, threads = DaemonPool("test", 3), set()
 

@@ -327,6 +327,31 @@ def test_a_source_that_costs_a_request_has_no_polls_between_the_rounds(
     assert watch.begin(on_disk=True) == 0
 
 
+def test_a_slow_mount_delays_no_round_of_all_tables(
+    contexts: list[TableContext], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its answer takes almost as long as the time between two rounds of all tables."""
+    covered(contexts, monkeypatch)
+    monkeypatch.setattr(table_watch, "_DISK_SECONDS", 0.1)
+    began, has_next = list[float](), DeltaLog.has_next
+
+    @dataclass
+    class Timed(TableWatch):
+        def begin(self, busy: Collection[TableName] = (), *, on_disk: bool = False) -> int:
+            began.extend([] if on_disk else [time.monotonic()])
+            return super().begin(busy, on_disk=on_disk)
+
+    def slow(log: DeltaLog, tip: TipMark) -> bool:
+        time.sleep(0.35)
+        return has_next(log, tip)
+
+    monkeypatch.setattr(DeltaLog, "has_next", slow)
+    landing(PollRounds(Timed(contexts[:1], {}), 0.4), 3.2)
+    gaps = [after - before for before, after in itertools.pairwise(began)]
+    late = [gap for gap in gaps if gap > 0.6]
+    assert len(late) <= len(gaps) / 2, gaps
+
+
 def test_what_needs_work_gets_it(context: TableContext) -> None:
     assert polled(scripted(context, Land(), Rebuild("why"), Rest("quiet")), 3.0) == [None, "why"]
 

@@ -18,14 +18,22 @@ def test_pieces_are_left_running_and_done() -> None:
         assert (orders.pieces, orders.weight, orders.left) == (1, 10, [30, 5])
 
 
+def test_what_is_not_planned_yet_is_expected_later() -> None:
+    with following_progress() as work:
+        expect("shop.orders", [10], later=500)
+        assert work["shop.orders"].later == 500
+        expect("shop.orders", [20])
+        assert work["shop.orders"].later == 0
+
+
 def test_what_a_failed_table_has_left_is_expected_no_more() -> None:
     with following_progress() as work:
-        expect("shop.orders", [10, 30])
+        expect("shop.orders", [10, 30], later=5)
         with pytest.raises(OSError, match="full"), working("shop.orders"):
             raise OSError("full")
         end_work("shop.orders")
         orders = work["shop.orders"]
-    assert (orders.left, orders.running, orders.weight, orders.has_ended) == ([], 0, 0, True)
+    assert (orders.left, orders.later, orders.running, orders.weight, orders.has_ended) == ([], 0, 0, 0, True)
 
 
 def test_nothing_is_recorded_unless_it_is_followed() -> None:
