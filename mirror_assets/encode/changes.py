@@ -73,12 +73,10 @@ class GroupRead:
     """A group of commits that was written, and the rows that were read for it.
 
     `counted` None: the group has one commit that only adds or only removes rows, and its parts have all of them.
-    `scanned` is then the number of rows before the condition, if there is one.
     """
 
     group: EncodeGroup
     counted: Counted | None
-    scanned: int | None = None
     long_values: LongValues = field(default_factory=dict)
 
 
@@ -107,9 +105,11 @@ class EncodedGroup:
         """Write the rows into the new folder. Raises DUPLICATE_KEY, ROWS_MISPLACED, and what Spark raises."""
         if self._observed is None:
             lengths = write_parts(self.rows, folder, self._slice.target_rows)
-            is_counted_apart = self._counted is None and self._slice.projection.where
-            scanned = number_of(self._read) if is_counted_apart else None
-            return GroupRead(self.group, self._counted, scanned, lengths)
+            if self._counted is None and self._slice.projection.where:
+                (kind,) = self._scan.kinds
+                scanned, landing = (ReadRows(**{kind.value: number_of(rows)}) for rows in (self._read, self._landing))
+                self._counted = Counted.of_commit(self.group.first, scanned, landing)
+            return GroupRead(self.group, self._counted, lengths)
         write_files(self.rows, folder)
         counts = observed(self._pairs)
         if repeats := counts[_DUPLICATES]:
@@ -117,7 +117,7 @@ class EncodedGroup:
         if misplaced := counts[_MISPLACED]:
             raise ROWS_MISPLACED(table=self._slice.table, rows=misplaced, first=self.group.first, last=self.group.last)
         lengths = long_values(_texts(self._slice.columns), counts)
-        return GroupRead(self.group, self._observed.counted(), long_values=lengths)
+        return GroupRead(self.group, self._observed.counted(), lengths)
 
     def _kinds(self) -> frozenset[str] | None:
         """Return the change types of the commit's rows, if no two of them can share a key."""

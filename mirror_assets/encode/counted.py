@@ -23,13 +23,15 @@ class Counted:
     """Rows of a slice by change type: those that Spark read, and those of them that meet the condition.
 
     `weighted` is the sum of the weights of the commits of all rows read, negative for old rows: sums of different
-    commits differ, almost always. `long_values` are those of the parts.
+    commits differ, almost always. `long_values` are those of the parts. `changed_keys` are those that a comparison
+    of two versions found, each of which lands as one row.
     """
 
     scanned: ReadRows = field(default_factory=ReadRows)
     landing: ReadRows = field(default_factory=ReadRows)
     weighted: int = 0
     long_values: LongValues = field(default_factory=dict)
+    changed_keys: int | None = None
 
     @classmethod
     def of_commit(cls, version: int, scanned: ReadRows, landing: ReadRows) -> Counted:

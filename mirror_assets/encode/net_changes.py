@@ -148,7 +148,7 @@ def encode_differences(
             parts = min(parts, parts_for(counts["keys"], part_rows)) if part_rows else parts
             rows = differing.landed_rows(changed, footer, parts, is_few=counts["keys"] <= BROADCAST_KEYS)
             long_values = write_parts(rows, folder)
-            return replace(differing.counted(seen), long_values=long_values)
+            return replace(differing.counted(seen), long_values=long_values, changed_keys=counts["keys"])
         finally:
             changed.unpersist()
 

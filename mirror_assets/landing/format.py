@@ -250,6 +250,7 @@ class SliceRecord(Record):
     the plan that decide the rows of the parts: only settings with the same digest can reuse and publish the slice.
     `scanned` is None for a slice that reads no file of the source, and for a repair. `commit_digest` is that of the
     file of its last commit, by which a log that was rolled back is noticed; None if the slice has not read the commit.
+    `changed_keys` are those that a comparison of two versions found; None for other slices.
     """
 
     format: Literal[1] = 1
@@ -270,6 +271,7 @@ class SliceRecord(Record):
     last_commit_ms: int | None
     read: ChangeCounts
     scanned: ScannedRows | None = None
+    changed_keys: int | None = None
     parts: tuple[StagedPart, ...]
     verdicts: tuple[CheckVerdict, ...] = ()
     chunk: Chunk | None = None

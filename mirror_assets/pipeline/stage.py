@@ -266,6 +266,7 @@ def _attempt(
                 last_commit_ms=planned.last_commit_ms,
                 read=ChangeCounts(**asdict(counted.landing)),
                 scanned=_scanned(counted) if planned.parts and kind is not SliceKind.REPAIR else None,
+                changed_keys=counted.changed_keys,
                 parts=parts,
                 chunk=chunk_of(planned),
                 compared=ComparedVersions(**asdict(planned.compared)) if planned.compared else None,
@@ -293,11 +294,8 @@ def counted_rows(encoded: EncodedSlice, last: int, parts: Sequence[StagedPart]) 
     for number, one in enumerate(encoded.groups):
         if one.counted is None:
             markers = sum((part.markers for part in parts if _place_of(part).write == number), MarkerCounts())
-            landing = ReadRows(insert=markers.inserts, delete=markers.deletes)
-            scanned = landing
-            if one.scanned is not None:
-                scanned = ReadRows(delete=one.scanned) if markers.deletes else ReadRows(insert=one.scanned)
-            counted += Counted.of_commit(one.group.first, scanned, landing)
+            rows = ReadRows(insert=markers.inserts, delete=markers.deletes)
+            counted += Counted.of_commit(one.group.first, rows, rows)
         else:
             counted += one.counted
     return counted

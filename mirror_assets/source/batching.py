@@ -18,6 +18,7 @@ from mirror_assets.source.live_file_columns import LiveFileColumns
 _OWN_PART_SHARE = 8
 # A part with this many values takes one core some seconds; with larger parts, wide tables would leave cores idle.
 _VALUES_OF_PART = 25_000_000
+_MOST_PARTS = 100_000
 # Of a slice that is read, a file takes some 1 KB on the driver: 100 MB for this many.
 _MAX_FILES = 100_000
 
@@ -126,8 +127,8 @@ def rows_of_part(target_rows: int, columns: int) -> int:
 
 
 def parts_for(rows: int, target_rows: int) -> int:
-    """Return the number of parts for the rows, at least one."""
-    return max(1, -(-rows // target_rows))
+    """Return the number of parts for the rows: at least one, and few enough for Spark, whatever statistics say."""
+    return max(1, min(_MOST_PARTS, -(-rows // target_rows)))
 
 
 @dataclass(frozen=True)

@@ -161,6 +161,8 @@ def _landed_problems(record: SliceRecord, kept: CountedRows, balances: Balances)
     landed = written.inserts - written.deletes
     if record.where is None and balances.rows is not None and landed != balances.rows:
         yield f"the parts have {landed:+,} rows (INSERT minus DELETE), {balances.rows:+,} by the log"
+    if record.changed_keys is not None and written.total != record.changed_keys:
+        yield f"the parts have {written.total:,} changes, and {record.changed_keys:,} keys differ between the versions"
     if landed != kept.balance:
         yield f"the parts have {landed:+,} rows (INSERT minus DELETE), {kept.balance:+,} were read to land"
     if record.kind is SliceKind.CHANGES:

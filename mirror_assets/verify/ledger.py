@@ -261,7 +261,9 @@ def _copies(files: Sequence[tuple[FileChange, int | None]], added: int | None, r
 
     `added` and `removed` are the rows of whole files. A file with another vector may also show and hide rows.
     """
-    if not (any(file.before for file, _ in files) and any(not file.before for file, _ in files)):
+    shows = any(not file.before or sum(file.before.values()) for file, _ in files)
+    hides = any(not file.after or sum(file.after.values()) for file, _ in files)
+    if not (shows and hides):
         return 0
     both = [file for file, _ in files if file.before and file.after]
     if added is None or removed is None or any(file.copies or file.is_overwritten for file in both):

@@ -138,7 +138,7 @@ def test_a_commit_whose_rows_are_guessed_as_none_still_has_a_part() -> None:
     assert assign_parts([Commit(3, 0, "RESTORE", changes_data=True)], 10) == (PartAssignment(3, 0, 1),)
 
 
-@pytest.mark.parametrize(("rows", "parts"), [(0, 1), (1, 1), (10, 1), (11, 2), (20, 2), (21, 3)])
+@pytest.mark.parametrize(("rows", "parts"), [(0, 1), (1, 1), (10, 1), (11, 2), (20, 2), (21, 3), (10**15, 100_000)])
 def test_parts_for_rows(rows: int, parts: int) -> None:
     assert parts_for(rows, 10) == parts
 

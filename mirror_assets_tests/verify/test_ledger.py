@@ -65,6 +65,13 @@ def test_a_commit_copies_at_most_the_rows_that_it_shows_and_hides(table: Handmad
     assert copies[:4] == [0, 5, 5, 0], "three rows were hidden and two more are; c has more rows than were shown"
 
 
+def test_a_restore_copies_rows_that_a_file_shows_again(table: HandmadeTable) -> None:
+    table.commit(file_action("remove"), file_action("add", deleted=1), file_action("add", "b.parquet", records=1))
+    table.commit(file_action("remove", deleted=1), file_action("add"), file_action("remove", "b.parquet", records=1))
+    table.commit(file_action("remove"), file_action("add", deleted=2))
+    assert [one.copies for one in table.ledger(1, 3).by_statistics.commits] == [1, 1, 0]
+
+
 _REMOVE = file_action("remove")
 _OVERWRITTEN = ("adds another file under the same name, a.parquet",)
 
