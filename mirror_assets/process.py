@@ -33,12 +33,16 @@ def search_as_usual() -> None:
     it what the driver has broadcast: a megabyte for the smallest join. Between two rare searches, a hundred slices
     land.
     """
-    while _BEFORE:
-        gc.set_threshold(*_BEFORE.pop())
-        gc.collect()  # what is garbage now would stay for ever
-        gc.freeze()
-        # Python searches all objects when a quarter are new since the last such search. Now nothing is left to search.
-        gc.collect()
+    try:
+        before = _BEFORE.pop()
+    except IndexError:  # this process does not search rarely, or another thread was faster
+        return
+    if gc.get_threshold()[0] == _LOADING:
+        gc.set_threshold(*before)
+    gc.collect()  # what is garbage now would stay for ever
+    gc.freeze()
+    # Python searches all objects when a quarter are new since the last such search. Now nothing is left to search.
+    gc.collect()
 
 
 def user_cache(environment: Mapping[str, str] = os.environ) -> Path:

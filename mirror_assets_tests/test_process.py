@@ -27,10 +27,11 @@ def frozen():
         ("search_rarely(); made = frozen(); search_as_usual(); print(made())", "None"),
         ("gc.set_threshold(9, 8, 7); search_rarely(); search_as_usual(); print(gc.get_threshold())", "(9, 8, 7)"),
         ("gc.set_threshold(100_000, 8, 7); search_as_usual(); print(gc.get_threshold())", "(100000, 8, 7)"),
+        ("search_rarely(); gc.set_threshold(5, 4, 3); search_as_usual(); print(gc.get_threshold())", "(5, 4, 3)"),
         ("search_as_usual(); print(gc.get_freeze_count())", "0"),
         ("search_rarely(); print(gc.get_threshold()[0])", "100000"),
     ],
-    ids=["garbage is freed", "a process has its own thresholds again", "others are left", "others freeze", "rarely"],
+    ids=["garbage is freed", "the thresholds before", "others are left", "later ones are left", "no freeze", "rarely"],
 )
 def test_searches_are_rare_while_a_process_loads_only(code: str, printed: str) -> None:
     """In a process of its own: thresholds are those of the whole process."""

@@ -18,6 +18,7 @@ from mirror_assets.source.live_file_columns import LiveFileColumns
 _OWN_PART_SHARE = 8
 # A part with this many values takes one core some seconds; with larger parts, wide tables would leave cores idle.
 _VALUES_OF_PART = 25_000_000
+# A hundred billion rows by default; a wrong number of rows in the log must not make as many tasks.
 _MOST_PARTS = 100_000
 # Of a slice that is read, a file takes some 1 KB on the driver: 100 MB for this many.
 _MAX_FILES = 100_000
