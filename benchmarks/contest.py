@@ -8,15 +8,21 @@ from benchmarks.meter import Cost, Meter
 
 
 def interleaved(
-    meter: Meter, contestants: Mapping[str, Callable[[int], object]], rounds: int, warming: int = 1
+    meter: Meter,
+    contestants: Mapping[str, Callable[[int], object]],
+    rounds: int,
+    warming: int = 1,
+    prepare: Callable[[int], object] = lambda _: None,
 ) -> dict[str, tuple[Cost, ...]]:
     """What each contestant cost in each round; rounds before that warm up are not counted.
 
     Each is called with the number of the round and begins the round in turn, so that none always follows the same.
+    `prepare` is called at the begin of a round, and isn't measured.
     """
     names = list(contestants)
     costs: dict[str, list[Cost]] = {name: [] for name in names}
     for turn in range(warming + rounds):
+        prepare(turn)
         for name in names[turn % len(names) :] + names[: turn % len(names)]:
             cost = meter.measured(lambda run=contestants[name], turn=turn: run(turn))  # type: ignore[misc]
             if turn >= warming:

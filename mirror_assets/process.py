@@ -39,7 +39,7 @@ def search_as_usual() -> None:
         return
     if gc.get_threshold()[0] == _LOADING:
         gc.set_threshold(*before)
-    gc.collect()  # what is garbage now would stay for ever
+    gc.collect()  # garbage that is frozen stays until the process ends
     gc.freeze()
     # Python searches all objects when a quarter are new since the last such search. Now nothing is left to search.
     gc.collect()

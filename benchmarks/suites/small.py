@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from benchmarks.bench import Bench
 from benchmarks.bench_table import BenchTable
-from benchmarks.meter import Cost
+from benchmarks.contest import interleaved
 from benchmarks.recorded_store import RecordedStore, Step, depth
 from benchmarks.result import Case, Goal, Outcome
 from mirror_assets.landing.publish import publish
@@ -59,24 +59,19 @@ def run(bench: Bench) -> Outcome:
     table = BenchTable(bench.spark, bench.folder / "zone", make_small(bench.folder / "orders"), "keys: [id]")
     context = table.context()
     table.land(context=context)
-    ways: dict[str, Callable[[], object]] = {
-        _DUMP: partial(_dump, table, bench.folder / "dump"),
-        _LAND: partial(table.land, context=context),
+    ways = {
+        _DUMP: lambda _: _dump(table, bench.folder / "dump"),
+        _LAND: lambda _: table.land(context=context),
     }
-    costs: dict[str, list[Cost]] = {way: [] for way in ways}
-    for turn in range(_WARMING + bench.size(10, 30)):
-        change(table.uri, turn)
-        for way in sorted(ways, reverse=turn % 2 == 1):
-            cost = bench.meter.measured(ways[way])
-            if turn >= _WARMING:
-                costs[way].append(cost)
+    commit = partial(change, table.uri)
+    costs = interleaved(bench.meter, ways, bench.size(10, 30), _WARMING, prepare=commit)
     steps = _Steps()
     for turn in range(bench.size(5, 15)):
         change(table.uri, turn)
         steps.land(context)
     change(table.uri, 0)
     notes = [*steps.lines(), *_timeline(table, context)]
-    case = Case("a commit of 100 feed rows", {way: tuple(taken) for way, taken in costs.items()}, _DUMP)
+    case = Case("a commit of 100 feed rows", costs, _DUMP)
     goal = Goal("commit to landed, warm", case.seconds(_LAND), 0.25, "s")
     return Outcome("small slices", [case], [goal], notes)
 

@@ -44,7 +44,7 @@ _CONCURRENT_GROUPS = 4
 _PLAIN = (frozenset({RowKind.INSERT}), frozenset({RowKind.DELETE}))
 _DUPLICATES, _MISPLACED = "duplicates", "misplaced"
 _SAMPLES = 5
-# One task reads these at once: a shuffle takes longer than to open so many files one after another.
+# What one task reads: a shuffle takes longer than to open these files one after another.
 _SMALL_BYTES, _FEW_FILES = 4 << 20, 8
 _LOW_HALF = (1 << 32) - 1
 _MARKERS = {"insert": Marker.INSERT, "update_postimage": Marker.UPDATE, "delete": Marker.DELETE}

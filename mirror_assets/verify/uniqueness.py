@@ -63,7 +63,7 @@ _IMPOSSIBLE = {
 }
 # A valid sequence of five rows has two inserts or two updates.
 _REPEATS_A_MARKER = 5
-# A group of rows may be so many times as large as planned: more of its rows share a key than hashes spread.
+# A group that is more than twice as large as planned has many rows of the same key, which no hash spreads.
 _UNEVEN = 2
 # Numbers and flags: arrays of NumPy, or columns of Spark.
 _Values = TypeVar("_Values", npt.NDArray[Any], Column)

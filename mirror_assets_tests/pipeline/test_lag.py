@@ -264,7 +264,7 @@ def test_an_unreachable_source_retains_its_values_and_their_age(
 def test_a_defect_of_the_gauges_is_no_defect_of_the_poll(
     port: int, context: TableContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An error would be lost with the poll: the table would seem to hang for ever."""
+    """An error would be lost with the poll: the table would seem to hang until the process ends."""
 
     def broken(_: TableContext) -> None:
         raise OSError("a page cache fault")

@@ -234,7 +234,7 @@ def test_spark_sorts_what_has_no_room_in_temporary_files(
 
 
 class _NearlyFull(io.FileIO):
-    """A file on a disk that has so many bytes left; as the system does, it writes what fits before it refuses more."""
+    """A file on a disk with `left` bytes of space; as the system does, it writes what fits before it refuses more."""
 
     left = 0
 
